@@ -1,0 +1,3 @@
+module github.com/stoplog/stoplog
+
+go 1.26
