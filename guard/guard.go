@@ -66,8 +66,9 @@ type Progress struct {
 	// Settled is an offset in the channel's text. No finding that is reported
 	// later starts before it.
 	Settled int64
-	// Findings are the new ones, in order of start, final when reported. The
-	// slice is the screen's until its next call.
+	// Findings are the new ones, in order of start (ties in the order of the
+	// guard's rules), final when reported. The slice is the screen's until its
+	// next call.
 	Findings []Finding
 }
 
@@ -158,7 +159,7 @@ var modeNames = [...]string{"enforce", "shadow", "audit"}
 
 func (m Mode) String() string { return name(modeNames[:], int(m), "mode") }
 
-// ParseVerdict, ParseSeverity and ParseMode read what String writes.
+// ParseVerdict reads what [Verdict.String] writes.
 func ParseVerdict(s string) (Verdict, error) { return parse[Verdict](verdictNames[:], s, "verdict") }
 
 // ParseSeverity reads what [Severity.String] writes.
@@ -182,9 +183,6 @@ type Finding struct {
 	Start, End int64
 	Severity   Severity
 	Verdict    Verdict
-	// Order is the rule's place in its guard: of findings that start together
-	// the smaller order names the union.
-	Order int
 	// Fingerprint is the first 16 hex digits of HMAC-SHA-256 of the matched
 	// bytes under the store's key; empty while End is Open.
 	Fingerprint string
