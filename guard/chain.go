@@ -1,0 +1,168 @@
+package guard
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+)
+
+// DefaultMaxHold is the most text, in bytes, that a channel may have waiting.
+const DefaultMaxHold = 1 << 20
+
+// AuditBytes is how much of each end of a channel a guard in [Audit] mode
+// judges.
+const AuditBytes = 50_000
+
+// Member is a guard and what its findings may do.
+type Member struct {
+	Guard Guard
+	Mode  Mode
+}
+
+// Options of a chain. The zero value is ready to use.
+type Options struct {
+	// MaxHold is the most bytes a channel may hold back; past it the channel
+	// is denied. 0 means DefaultMaxHold. It is looked at where the text's
+	// length is a multiple of a small stride, so that where a channel is denied
+	// depends on its text alone; at most a stride more is ever held.
+	MaxHold int64
+	// Placeholder is what stands in for a redacted span; nil means
+	// [redacted:RULE].
+	Placeholder func(rule string) string
+}
+
+// A Chain judges channels by several guards at once. It is safe for use by
+// several goroutines.
+type Chain struct {
+	members     []Member // by mode, then name: the order given does not matter
+	maxHold     int64
+	stride      int64
+	placeholder func(string) string
+}
+
+// NewChain returns the chain of the members. Their order has no meaning.
+func NewChain(opt Options, members ...Member) *Chain {
+	c := &Chain{members: slices.Clone(members), maxHold: opt.MaxHold, placeholder: opt.Placeholder}
+	if c.maxHold <= 0 {
+		c.maxHold = DefaultMaxHold
+	}
+	c.stride = min(max(c.maxHold/16, 1), 4096)
+	if c.placeholder == nil {
+		c.placeholder = func(rule string) string { return "[redacted:" + rule + "]" }
+	}
+	slices.SortStableFunc(c.members, func(a, b Member) int {
+		return cmp.Or(cmp.Compare(a.Mode, b.Mode), cmp.Compare(a.Guard.Name(), b.Guard.Name()))
+	})
+	return c
+}
+
+// A Strict guard knows the severest verdict that it can give. One that does
+// not say so is taken to be able to deny.
+type Strict interface {
+	Strictest() Verdict
+}
+
+// Strictest returns the severest verdict that the chain's rules can give. (Any
+// chain with an enforcing guard denies when that guard fails or too much text
+// is held; that is not a rule.)
+func (c *Chain) Strictest() Verdict {
+	worst := Allow
+	for _, m := range c.members {
+		if m.Mode != Enforce {
+			continue
+		}
+		v := Deny
+		if s, ok := m.Guard.(Strict); ok {
+			v = s.Strictest()
+		}
+		worst = max(worst, v)
+	}
+	return worst
+}
+
+// Members returns the chain's guards, enforcing ones first.
+func (c *Chain) Members() []Member { return slices.Clone(c.members) }
+
+// A Decision is a finding, what its guard was allowed to do about it, and, for
+// a guard that failed, how.
+type Decision struct {
+	Finding
+	Mode Mode
+	// Err is set where the guard failed; Rule is then [RuleGuardFailed].
+	Err error
+}
+
+// Rules of decisions that no rule of a guard made.
+const (
+	RuleGuardFailed = "guard_failed"   // an error, a panic, or a broken contract
+	RuleMaxHold     = "max_hold_bytes" // more text would have to wait than the chain allows
+)
+
+// Edit replaces a span of the channel's text. A span whose end is not known
+// yet is replaced in several edits, each starting where the last one ended and
+// all but the first with an empty Text.
+type Edit struct {
+	Start, End int64
+	Text       string
+	Rule       string
+}
+
+// Stop says why a channel ended before its text did.
+type Stop struct {
+	Verdict     Verdict // RequireApproval or Deny
+	Guard, Rule string
+	At          int64 // where the span that stopped it starts
+}
+
+// Step is what a chain knows after a piece of text.
+type Step struct {
+	// Settled is an offset in the channel's text. What lies before it may
+	// leave, as Edits have it; it never goes back.
+	Settled int64
+	// Edits are the new ones, in order, all before Settled; the slice is the
+	// stream's until its next call.
+	Edits []Edit
+	// Decisions are the new ones, to be recorded before anything that this step
+	// settles is shown. The slice is the stream's until its next call.
+	Decisions []Decision
+	// Stop is not nil once the channel has been stopped: nothing at or after
+	// Settled leaves, ever.
+	Stop *Stop
+}
+
+// Open starts judging a channel. The context is handed to the guards.
+func (c *Chain) Open(ctx context.Context, ch Channel) *Stream {
+	s := &Stream{chain: c}
+	for _, m := range c.members {
+		j := &judge{name: m.Guard.Name(), mode: m.Mode}
+		if m.Mode == Audit {
+			j.screen = &auditor{ctx: ctx, guard: m.Guard, channel: ch}
+		} else {
+			j.screen = open(ctx, m.Guard, ch)
+		}
+		if m.Mode == Enforce {
+			s.enforcing = append(s.enforcing, j)
+		} else {
+			s.watching = append(s.watching, j)
+		}
+	}
+	return s
+}
+
+// open is Guard.Open with a panic turned into a screen that fails.
+func open(ctx context.Context, g Guard, ch Channel) (s Screen) {
+	defer func() {
+		if r := recover(); r != nil {
+			s = failing{fmt.Errorf("opening a screen panicked: %v", r)}
+		} else if s == nil {
+			s = failing{fmt.Errorf("opening a screen gave none")}
+		}
+	}()
+	return g.Open(ctx, ch)
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (Progress, error) { return Progress{}, f.err }
+func (f failing) Close() (Progress, error)       { return Progress{}, f.err }

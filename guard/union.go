@@ -1,0 +1,167 @@
+package guard
+
+import "slices"
+
+// A union is a run of findings that overlap: what is replaced, or stops the
+// channel, as one span. It takes the rule of the finding that starts first and
+// the severest verdict of all.
+type union struct {
+	members []waiting // in order; the first gives the name
+	out     bool      // its placeholder has left
+}
+
+func (u *union) start() int64 { return u.members[0].Start }
+
+// end is the largest end of the members, and whether all are known.
+func (u *union) end() (end int64, known bool) {
+	known = true
+	for _, m := range u.members {
+		if m.End == Open {
+			known = false
+		}
+		end = max(end, m.End)
+	}
+	return end, known
+}
+
+func (u *union) verdict() Verdict {
+	v := Allow
+	for _, m := range u.members {
+		v = max(v, m.Verdict)
+	}
+	return v
+}
+
+// early says whether the placeholder leaves before the end is known, and how
+// many members were known then: where a finding was cut at its hold limit,
+// and it and those that start no later only redact. The answer is the same
+// whether the rest of the text has come or not.
+func (u *union) early() (known int, ok bool) {
+	cut := slices.IndexFunc(u.members, func(m waiting) bool { return m.wasOpen })
+	if cut < 0 {
+		return 0, false
+	}
+	for _, m := range u.members {
+		if m.Start > u.members[cut].Start {
+			break
+		}
+		if m.Verdict > Redact {
+			return 0, false
+		}
+		known++
+	}
+	return known, true
+}
+
+// advance acts on every finding that starts before w, where all findings are
+// known, and lets out the text around them.
+func (s *Stream) advance(w int64) {
+	for s.stop == nil {
+		if s.union == nil {
+			if len(s.pending) == 0 || s.pending[0].Start >= w {
+				s.release(s.whole(w))
+				return
+			}
+			if s.note() {
+				continue
+			}
+			s.union = &union{members: []waiting{s.pending[0]}}
+			s.pending = s.pending[1:]
+			s.release(s.union.start())
+		}
+		s.grow()
+		end, known := s.union.end()
+		if known && end <= w {
+			s.finish(end)
+			continue
+		}
+		s.mask(w)
+		return
+	}
+}
+
+// grow takes the pending findings that overlap the union.
+func (s *Stream) grow() {
+	for len(s.pending) > 0 {
+		end, known := s.union.end()
+		if known && s.pending[0].Start >= end {
+			return
+		}
+		if s.note() {
+			continue
+		}
+		s.union.members = append(s.union.members, s.pending[0])
+		s.pending = s.pending[1:]
+	}
+}
+
+// note records the first pending finding if it asks for nothing: such a
+// finding holds no text, and neither widens nor names a union.
+func (s *Stream) note() bool {
+	if s.pending[0].Verdict != Allow {
+		return false
+	}
+	s.decide(s.pending[0], s.pending[0].wasOpen)
+	s.pending = s.pending[1:]
+	return true
+}
+
+// mask lets the placeholder of a union out whose end is not known yet, and
+// swallows its text up to w.
+func (s *Stream) mask(w int64) {
+	known, ok := s.union.early()
+	if !ok || s.union.members[known-1].Start >= w {
+		return
+	}
+	s.placehold(known, w)
+}
+
+// placehold replaces the union's text up to to, with the placeholder if it is
+// not out yet.
+func (s *Stream) placehold(known int, to int64) {
+	text := ""
+	if !s.union.out {
+		s.union.out = true
+		text = s.chain.placeholder(s.union.members[0].Rule)
+		for _, m := range s.union.members[:known] {
+			s.decide(m, m.wasOpen)
+		}
+	}
+	if to > s.settled || text != "" {
+		s.edits = append(s.edits, Edit{Start: s.settled, End: to, Text: text, Rule: s.union.members[0].Rule})
+		s.release(to)
+	}
+}
+
+// finish acts on a union that is complete.
+func (s *Stream) finish(end int64) {
+	u := s.union
+	v := u.verdict()
+	known, early := u.early()
+	if early || v == Redact {
+		if !early {
+			known = len(u.members)
+		}
+		s.placehold(known, end)
+	}
+	for i, m := range u.members {
+		if i >= known || m.wasOpen {
+			s.decide(m, false)
+		}
+	}
+	s.union = nil
+	if v > Redact {
+		first := u.members[0]
+		s.end(&Stop{Verdict: v, Guard: first.Guard, Rule: first.Rule, At: u.start()})
+	}
+}
+
+// decide records a member of a union, as it was before its end was known if
+// asked to.
+func (s *Stream) decide(m waiting, open bool) {
+	f := m.Finding
+	if open {
+		f.End, f.Fingerprint = Open, ""
+	}
+	s.decisions = append(s.decisions, Decision{Finding: f, Mode: Enforce})
+}
