@@ -1,3 +1,10 @@
 module github.com/stoplog/stoplog
 
-go 1.26
+go 1.26.0
+
+require (
+	github.com/alecthomas/kong v1.17.0 // indirect
+	github.com/google/go-cmp v0.7.0 // indirect
+	github.com/rogpeppe/go-internal v1.16.0 // indirect
+	golang.org/x/tools v0.51.0 // indirect
+)

@@ -1,0 +1,148 @@
+package stoplog_test
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+// rooms is the plan of the house: what each package may import. Arrows point
+// down only: a room names the rooms below it that it may use, and the modules of
+// others that it may use. A package without an entry fails.
+//
+// Beyond this table every room may use the standard library, and every test may
+// use any room but cmd's, and the modules in testModules.
+var rooms = map[string]room{
+	".": {},
+
+	"guard":           {},
+	"guard/match":     {rooms: []string{"guard"}},
+	"guard/rules":     {rooms: []string{"guard", "guard/match"}},
+	"guard/guardtest": {rooms: []string{"guard"}},
+
+	"internal/diag":     {},
+	"internal/sse":      {},
+	"internal/dial":     {},
+	"internal/cassette": {rooms: []string{"internal/diag"}},
+	"internal/wire":     {rooms: []string{"guard", "internal/sse"}},
+	"internal/config": {
+		rooms:   []string{"guard", "guard/rules", "internal/diag"},
+		modules: []string{"github.com/goccy/go-yaml"},
+	},
+
+	"govern": {rooms: []string{
+		"guard", "guard/match", "guard/rules",
+		"internal/dial", "internal/sse", "internal/wire",
+	}},
+
+	"internal/gateway": {rooms: []string{"govern", "guard", "internal/sse", "internal/wire"}},
+
+	// Adapters are imported here and nowhere else.
+	"cmd/stoplog": {
+		rooms: []string{
+			"govern", "guard", "guard/match", "guard/rules",
+			"internal/cassette", "internal/config", "internal/diag", "internal/dial",
+			"internal/gateway", "internal/sse", "internal/wire",
+		},
+		modules: []string{"github.com/alecthomas/kong"},
+	},
+}
+
+// testModules are the modules that any test may use, and nothing else.
+var testModules = []string{
+	"github.com/google/go-cmp",
+	"github.com/rogpeppe/go-internal",
+	"go.uber.org/goleak",
+	"golang.org/x/tools",
+	"pgregory.net/rapid",
+}
+
+// archRules are the rules of the house. Each is a function from a tree of source
+// to what is wrong with it, so that a fixture can break it.
+var archRules = map[string]func(*house, map[string]room) []string{
+	"imports": checkImports,
+	"onedoor": checkOneDoor,
+	"names":   checkNames,
+	"size":    checkSize,
+	"tour":    checkTour,
+}
+
+func TestArchitecture(t *testing.T) {
+	h := readHouse(t, os.DirFS("."))
+	for name, rule := range archRules {
+		t.Run(name, func(t *testing.T) {
+			for _, v := range rule(h, rooms) {
+				t.Error(v)
+			}
+		})
+	}
+}
+
+// TestArchitectureFixtures shows that each rule can fail. A fixture is a small
+// tree, testdata/arch/RULE/CASE.txtar, whose comment lists what its rule says of
+// it, one `want:` a line; `may:` lines are its plan, as in rooms. A fixture
+// without a `want:` is a tree that the rule lets pass.
+func TestArchitectureFixtures(t *testing.T) {
+	for name, rule := range archRules {
+		files, err := fs.Glob(os.DirFS("."), path.Join("testdata/arch", name, "*.txtar"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken := 0
+		for _, file := range files {
+			t.Run(strings.TrimSuffix(strings.TrimPrefix(file, "testdata/arch/"), ".txtar"), func(t *testing.T) {
+				archive, err := txtar.ParseFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				tree, err := txtar.FS(archive)
+				if err != nil {
+					t.Fatal(err)
+				}
+				plan, want := readFixture(t, string(archive.Comment))
+				if len(want) > 0 {
+					broken++
+				}
+				got := rule(readHouse(t, tree), plan)
+				if !slices.Equal(got, want) {
+					t.Errorf("got:\n\t%s\nwant:\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+				}
+			})
+		}
+		if broken == 0 {
+			t.Errorf("no fixture breaks rule %s", name)
+		}
+	}
+}
+
+// readFixture reads a fixture's comment: a plan and the expected violations.
+func readFixture(t *testing.T, comment string) (map[string]room, []string) {
+	t.Helper()
+	plan := map[string]room{}
+	var want []string
+	for line := range strings.Lines(comment) {
+		key, rest, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		switch key {
+		case "want":
+			want = append(want, rest)
+		case "may":
+			// may: ROOM -> ROOM MODULE …
+			from, to, _ := strings.Cut(rest, " ->")
+			var r room
+			for _, name := range strings.Fields(to) {
+				if strings.Contains(strings.SplitN(name, "/", 2)[0], ".") {
+					r.modules = append(r.modules, name)
+				} else {
+					r.rooms = append(r.rooms, name)
+				}
+			}
+			plan[from] = r
+		}
+	}
+	return plan, want
+}

@@ -1,0 +1,58 @@
+// Package stoplog is a tour of the house; it holds no code.
+//
+// A stoplog is a beam dropped into a slot to hold back a stream of water. This
+// one governs LLM agents: every model call and every streamed token passes
+// through it, it stops what must be stopped, and it records what it did.
+//
+// # Goals
+//
+// A person who points an SDK's base URL at `stoplog serve` gets the same words
+// streamed and unstreamed, with secrets replaced while they stream. A person who
+// pipes a log through `stoplog guard` gets the log, at once, less its secrets.
+// What is refused is refused in the caller's own protocol. Nothing passes
+// because it was streamed, cut at an odd place or put in a field that nobody
+// thought of; when a part fails, it fails closed.
+//
+// These are laws with tests that can fail. docs/ARCHITECTURE.md lists them, each
+// with the name of its test; docs/adr tells why the walls stand where they do.
+//
+// # Words
+//
+// The same words are used in code, flags, records and pages.
+//
+// A channel is one stream of text: a choice's content, a tool call's arguments.
+// A guard judges a channel, through a screen that sees its text once, in order.
+// A rule is one pattern or check of a guard. A finding is the evidence: rule,
+// span, severity and a keyed fingerprint, never the matched text. A verdict is
+// what must happen: allow < redact < require_approval < deny. A byte is settled
+// when no finding that is still to come can begin before it; what is settled may
+// leave. A mode says what a guard's findings may do: enforce, shadow or audit. A
+// profile is a named policy: model, guards, limits. A mount is a place where the
+// gateway speaks a provider's protocol, and an upstream is where it leads. A
+// cassette is a recorded or written upstream. The door is govern: there is no
+// other way to a model.
+//
+// # How to read it
+//
+// The packages follow from the bottom up; each uses only those before it. Which
+// may import which is a table in arch_test.go, and that table is the law. A
+// change belongs in the lowest room whose words describe it. Rooms outside
+// internal are public: others may build on them.
+//
+// # Package guard
+//
+// The contract, and what enforces it: Guard, Screen, Finding, Verdict. Chain
+// runs several guards over a channel, lets out what all of them settled, unites
+// what they found and stops where one of them denies. It knows no rule, no
+// provider and no file, and depends on the standard library alone. Start here.
+//
+// # Package internal/diag
+//
+// A mistake in a file, with its place: position, span, message, the keys that
+// were expected, a suggestion. It draws the line with a caret, or gives JSON.
+//
+// # Package internal/sse
+//
+// Server-sent events as bytes: a scanner that gives each frame as it came, and a
+// writer. It knows nothing of what the frames say.
+package stoplog
