@@ -55,7 +55,7 @@ func TestNoAllocation(t *testing.T) {
 // TestLinear feeds streams that tempt a scanner to look again, in pieces of 4
 // bytes: four times the bytes may take at most eight times as long.
 func TestLinear(t *testing.T) {
-	const size = 2 << 20
+	const size = 1 << 19
 	for name, stream := range map[string]func(n int) []byte{
 		"one line":            func(n int) []byte { return bytes.Repeat([]byte("x"), n) },
 		"one frame, LF lines": func(n int) []byte { return bytes.Repeat([]byte("x\n"), n/2) },
