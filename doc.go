@@ -55,4 +55,14 @@
 //
 // Server-sent events as bytes: a scanner that gives each frame as it came, and a
 // writer. It knows nothing of what the frames say.
+//
+// # Package internal/config
+//
+// stoplog.yaml and the environment into one struct, strictly: an unknown key is
+// an error with its place and a suggestion. The built-in profile lives here.
+//
+// # Package cmd/stoplog
+//
+// The program: one file a command, flags and wiring and nothing else. The rules
+// of its voice are in voice.go; testdata/script drives the real binary.
 package stoplog
