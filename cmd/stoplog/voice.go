@@ -17,6 +17,8 @@ import (
 //     what, and what came of it, in the words of the tour (doc.go).
 //   - What the reader can do about it is a hint, on a line of its own. A hint can
 //     be carried out as it stands.
+//   - A mistake in a file is said as compilers do: its place comes first, in place
+//     of the program's name, and the line is shown where it holds no secret.
 //   - Talk never repeats what was matched, nor a key. What it does repeat is
 //     shown and not obeyed: a file cannot write to the terminal through it.
 //   - What policy stopped is an outcome with an exit code of its own, not an
@@ -62,7 +64,11 @@ func (v voice) sayf(format string, args ...any) {
 
 // fail says what went wrong and gives the exit code for it.
 func (v voice) fail(err error) int {
-	v.sayf("%v", err)
+	if list := (diag.List)(nil); errors.As(err, &list) {
+		_ = list.WriteText(v.w)
+	} else {
+		v.sayf("%v", err)
+	}
 	var f *failure
 	if !errors.As(err, &f) {
 		return exitError
