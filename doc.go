@@ -46,6 +46,12 @@
 // what they found and stops where one of them denies. It knows no rule, no
 // provider and no file, and depends on the standard library alone. Start here.
 //
+// # Package guard/match
+//
+// A guard made of patterns. It gives what Go's regular expressions would find in
+// the whole text, whatever the pieces it came in, holds back only what could
+// still become a match, and takes time linear in the text.
+//
 // # Package internal/diag
 //
 // A mistake in a file, with its place: position, span, message, the keys that
@@ -55,6 +61,13 @@
 //
 // Server-sent events as bytes: a scanner that gives each frame as it came, and a
 // writer. It knows nothing of what the frames say.
+//
+// # Package internal/wire
+//
+// The provider formats, as tables: which field is text, which is a JSON document
+// in a string, which is an id, what may pass unread. It turns an answer, streamed
+// or not, into channels, and what a chain says of them back into frames, as the
+// very bytes that came wherever nothing was found.
 //
 // # Package internal/config
 //
