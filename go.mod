@@ -7,5 +7,6 @@ require (
 	github.com/goccy/go-yaml v1.19.2 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/rogpeppe/go-internal v1.16.0 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
 )
