@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/stoplog/stoplog/guard"
+	"github.com/stoplog/stoplog/guard/rules"
 )
 
 // guard checks a guard's rules. One that replaces a built-in guard and judges by
@@ -15,11 +16,11 @@ func (s *resolver) guard(d guardDecl) Guard {
 		g.Verdict, _ = guard.ParseVerdict(d.verdict.value) // one of the words that were read
 	}
 	if !d.rules.written() && !d.flawed {
-		s.errorf(d.name.span, "write rules: [PACK, …], of "+strings.Join(rulePacks(), ", "), "guard %q has no rules", g.Name)
+		s.errorf(d.name.span, "write rules: [PACK, …], of "+strings.Join(rules.Names(), ", "), "guard %q has no rules", g.Name)
 	}
 	for _, rule := range d.rules.value {
 		if !isRule(rule.value) {
-			s.noSuch("rule or pack", rule, rulePacks(), ruleIDs()...)
+			s.noSuch("rule or pack", rule, rules.Names(), ruleIDs()...)
 		}
 		g.Rules = append(g.Rules, rule.value)
 	}

@@ -1,21 +1,25 @@
 package config
 
-import "slices"
+import (
+	"slices"
+	"sync"
 
-// rulePacks names the built-in packs of rules.
-func rulePacks() []string { return []string{"secrets", "credentials", "pii"} }
+	"github.com/stoplog/stoplog/guard/rules"
+)
 
-// ruleIDs names the rules in them.
-func ruleIDs() []string {
-	return []string{
-		"anthropic-api-key", "openai-api-key", "github-pat", "aws-access-token", "slack-bot-token",
-		"stripe-access-token", "jwt", "private-key", "generic-api-key",
-		"authorization-header", "url-credentials",
-		"email", "credit-card", "us-ssn", "iban", "phone", "ipv4",
+// ruleIDs names the rules of all packs.
+var ruleIDs = sync.OnceValue(func() []string {
+	var ids []string
+	for _, name := range rules.Names() {
+		pack, _ := rules.Pack(name)
+		for _, rule := range pack {
+			ids = append(ids, rule.ID)
+		}
 	}
-}
+	return ids
+})
 
 // isRule says whether name is a pack or a rule.
 func isRule(name string) bool {
-	return slices.Contains(rulePacks(), name) || slices.Contains(ruleIDs(), name)
+	return slices.Contains(rules.Names(), name) || slices.Contains(ruleIDs(), name)
 }
