@@ -79,10 +79,10 @@ func TestFilterText(t *testing.T) {
 		{"redact", "say hush!", guard.Redact, "say [redacted:word]!", found + `redact","fingerprint":"0123456789abcdef"}` + "\n", 0, ""},
 		{"allow", "say hush!", guard.Allow, "say hush!", found + `allow","fingerprint":"0123456789abcdef"}` + "\n", 0, ""},
 		{"deny", "say hush!", guard.Deny, "say ", found + `deny","fingerprint":"0123456789abcdef"}` + "\n", exitBlocked,
-			"stdin: stopped at byte 4 by rule word of guard words"},
+			"stdin: stopped at byte 4 by rule word"},
 		{"a guard fails", "say crash", guard.Redact, "say cras",
 			`{"guard":"words","rule":"guard_failed","start":8,"end":8,"verdict":"deny","fingerprint":""}` + "\n", exitBlocked,
-			"stdin: stopped at byte 8: guard words failed: met its match"},
+			"stdin: stopped at byte 8: the guard failed: met its match"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestFilterNDJSON(t *testing.T) {
 {"done":true,"text":"","findings":[],"bytes":8}
 `,
 			rep:  finding + `"deny","fingerprint":"0123456789abcdef"}` + "\n",
-			code: exitBlocked, message: "stoplog: stdin: stopped at byte 2 by rule word of guard words\n",
+			code: exitBlocked, message: "stoplog: stdin: stopped at byte 2 by rule word\n",
 		},
 		{
 			name: "a line that is no JSON, after what is held", verdict: guard.Redact,

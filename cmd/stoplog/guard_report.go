@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/stoplog/stoplog/guard"
 )
@@ -37,6 +38,30 @@ func final(step guard.Step) (fs []finding) {
 type report struct {
 	w    io.Writer
 	name string
+}
+
+// openReport begins the report in a file of that name; without a name it is the
+// zero report. What was found says where to look, so the file is its owner's.
+func openReport(name string) (report, error) {
+	if name == "" {
+		return report{}, nil
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return report{}, fmt.Errorf("opening the report: %w", err)
+	}
+	return report{w: f, name: name}, nil
+}
+
+func (r report) close() error {
+	c, ok := r.w.(io.Closer)
+	if !ok {
+		return nil
+	}
+	if err := c.Close(); err != nil {
+		return fmt.Errorf("closing the report: %w", err)
+	}
+	return nil
 }
 
 func (r report) add(fs []finding) error {

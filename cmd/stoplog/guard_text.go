@@ -60,8 +60,8 @@ func stopped(step guard.Step) error {
 	s := step.Stop
 	for _, d := range step.Decisions {
 		if d.Err != nil {
-			return failf(exitBlocked, "stdin: stopped at byte %d: guard %s failed: %w", s.At, s.Guard, d.Err)
+			return failf(exitBlocked, "stdin: stopped at byte %d: the guard failed: %w", s.At, d.Err)
 		}
 	}
-	return failf(exitBlocked, "stdin: stopped at byte %d by rule %s of guard %s", s.At, s.Rule, s.Guard)
+	return failf(exitBlocked, "stdin: stopped at byte %d by rule %s", s.At, s.Rule)
 }

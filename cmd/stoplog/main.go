@@ -21,7 +21,9 @@ func main() {
 
 // commands is what the program can do: a field and a file for each.
 type commands struct {
-	Version versionCommand `cmd:"" help:"Say which build this is."`
+	Guard       guardCommand       `cmd:"" help:"Filter stdin to stdout, and replace what must not pass."`
+	CheckConfig checkConfigCommand `cmd:"" help:"Check a stoplog.yaml, and show what comes of it."`
+	Version     versionCommand     `cmd:"" help:"Say which build this is."`
 }
 
 // about is the head of the program's own help.
