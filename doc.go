@@ -52,6 +52,12 @@
 // the whole text, whatever the pieces it came in, holds back only what could
 // still become a match, and takes time linear in the text.
 //
+// # Package guard/rules
+//
+// The rules themselves, in packs (secrets, credentials, pii): data, each with
+// texts that it must and must not match. A new rule is an entry here and
+// nothing else.
+//
 // # Package internal/diag
 //
 // A mistake in a file, with its place: position, span, message, the keys that
@@ -68,6 +74,17 @@
 // in a string, which is an id, what may pass unread. It turns an answer, streamed
 // or not, into channels, and what a chain says of them back into frames, as the
 // very bytes that came wherever nothing was found.
+//
+// # Package internal/dial
+//
+// The only room that builds HTTP clients and transports. Everything else is
+// handed an http.RoundTripper.
+//
+// # Package internal/cassette
+//
+// A recorded or written provider exchange, replayed as an http.RoundTripper
+// below the door: tests, examples and the demo run real streams without a key
+// and without a network.
 //
 // # Package internal/config
 //
