@@ -56,6 +56,9 @@ type Options struct {
 	// Usage says that the caller asked for the usage at the end of a stream
 	// (OpenAI only); otherwise it is read and left out.
 	Usage bool
+	// Redacted is the outcome of the request itself where that was redacted: it
+	// names the whole where the answer has no finding of its own.
+	Redacted *Outcome
 	// Input is the estimate of the request's tokens, for when the provider does
 	// not report them.
 	Input int64

@@ -44,6 +44,7 @@ type outcome struct {
 	stopAt   string // the stop's channel
 	finding  *guard.Finding
 	findAt   string
+	prior    *Outcome // of the request
 	failure  string
 	refused  bool // the failure is a guard's doing
 	usage    Usage
@@ -93,6 +94,8 @@ func (o *outcome) result() Outcome {
 		out.Status, out.Reason = UpstreamFailed, o.failure
 	case o.finding != nil:
 		out.Status, out.Guard, out.Rule = Redacted, o.finding.Guard, o.finding.Rule
+	case o.prior != nil:
+		out.Status, out.Guard, out.Rule = Redacted, o.prior.Guard, o.prior.Rule
 	}
 	return out
 }

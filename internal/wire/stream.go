@@ -71,7 +71,7 @@ func (f *Format) NewStream(opt Options) *Stream {
 		dialect:   f.dialect(),
 		in:        sse.NewScanner(opt.MaxFrame),
 	}
-	s.outcome.usage.Input = opt.Input
+	s.outcome.usage.Input, s.outcome.prior = opt.Input, opt.Redacted
 	return s
 }
 
@@ -160,6 +160,10 @@ func (s *Stream) Waiting() bool {
 func (s *Stream) cuttable(l *lane) bool {
 	return !l.empty() && !l.ended && !l.stop && l.head().partial() && s.free(l.head())
 }
+
+// Stopped reports whether verdicts have ended every answer: what the upstream
+// still says is read for its usage alone.
+func (s *Stream) Stopped() bool { return s.allStopped() }
 
 // Ended reports whether the client was sent the end of the answer.
 func (s *Stream) Ended() bool { return s.ended }
