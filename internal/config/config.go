@@ -64,7 +64,8 @@ type Upstream struct {
 	Name     string
 	Protocol string // OpenAI or Anthropic
 	// BaseURL is what the protocol's paths are appended to, without a slash at
-	// the end; for OpenAI it includes the version. Empty for cassettes.
+	// the end; for OpenAI it includes the version. That of cassettes names no
+	// host: it gives a request the path by which a cassette knows it.
 	BaseURL string
 	Key     Key
 	Zone    string // local, private or external

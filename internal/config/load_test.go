@@ -91,6 +91,9 @@ upstreams:
 		t.Fatal(err)
 	}
 	tapes, _ := c.Upstream("tapes")
+	if tapes.BaseURL != "http://cassette.invalid/v1" {
+		t.Errorf("base address %q, want one under which OpenAI's paths are /v1/…", tapes.BaseURL)
+	}
 	if want := filepath.Join(dir, "tapes/one.cassette"); len(tapes.Cassettes) != 1 || tapes.Cassettes[0] != want {
 		t.Errorf("cassettes %q, want %q", tapes.Cassettes, want)
 	}

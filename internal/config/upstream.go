@@ -99,8 +99,16 @@ func (s *resolver) baseURL(u *Upstream, b at[string]) string {
 	return base
 }
 
+// replayed is the base address of cassettes, by protocol: the paths are those of
+// the providers themselves, under a host that RFC 2606 keeps from existing.
+var replayed = map[string]string{
+	OpenAI:    "http://cassette.invalid/v1",
+	Anthropic: "http://cassette.invalid",
+}
+
 // replay completes an upstream of cassettes.
 func (s *resolver) replay(u *Upstream, d upstreamDecl) {
+	u.BaseURL = replayed[u.Protocol]
 	if d.baseURL.written() {
 		s.errorf(d.baseURL.span, "keep one", "upstream %q has both an address and cassettes", u.Name)
 	}
