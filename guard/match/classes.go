@@ -9,7 +9,8 @@ import (
 )
 
 // A class is a set of runes that nothing in a rule, or in an engine, can tell
-// apart.
+// apart. A rule's classes are numbered from 1, so that a class is also a column
+// of its table.
 type class = uint16
 
 // A kind is what an assertion can see of a rune.
@@ -152,6 +153,7 @@ func (r *rule) classify() []span {
 
 	ids := make(map[string]class)
 	key := make([]byte, 1+(len(sets)+7)/8)
+	r.samples = []rune{0}
 	var spans []span
 	for _, first := range starts {
 		clear(key)
@@ -163,7 +165,7 @@ func (r *rule) classify() []span {
 		}
 		id, ok := ids[string(key)]
 		if !ok {
-			id = class(len(ids))
+			id = class(len(r.samples))
 			ids[string(key)] = id
 			r.samples = append(r.samples, first)
 		}

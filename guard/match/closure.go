@@ -85,13 +85,13 @@ func (b *builder) walk(t thread, index int, cond syntax.EmptyOp) bool {
 	return false
 }
 
-// step returns the threads behind a rune, and notes on the move a match that
-// ends in front of it.
-func (b *builder) step(from *state, r rune, k kind, m *move) []thread {
-	threads := b.threads[:0]
+// step returns the threads behind a rune, and the match that ends in front of
+// it, if one does.
+func (b *builder) step(from *state, r rune, k kind) (threads []thread, match group, accept bool) {
+	threads = b.threads[:0]
 	for _, l := range b.reach(from.threads, from.prev, k, !from.found) {
 		if l.match {
-			m.accept, m.match = true, l.group
+			match, accept = l.group, true
 			break
 		}
 		in := &b.prog.inst[l.pc]
@@ -101,7 +101,7 @@ func (b *builder) step(from *state, r rune, k kind, m *move) []thread {
 		}
 	}
 	b.threads = threads
-	return threads
+	return threads, match, accept
 }
 
 func past(place int16) int16 {
@@ -161,17 +161,4 @@ func (b *builder) end(s *state) (group, bool) {
 		}
 	}
 	return group{}, false
-}
-
-// key identifies a state.
-func (b *builder) key(threads []thread, prev kind, found bool) []byte {
-	k := append(b.buf[:0], byte(prev), 0)
-	if found {
-		k[1] = 1
-	}
-	for _, t := range threads {
-		k = append(k, byte(t.pc), byte(t.pc>>8), byte(t.pc>>16), byte(t.start), byte(t.start>>8), byte(t.end), byte(t.end>>8))
-	}
-	b.buf = k
-	return k
 }

@@ -41,17 +41,17 @@ func newBank(rules []*rule, classes *classes) *bank {
 
 // add enters a rule.
 func (b *bank) add(r *rule, bit uint64) {
-	first := make(map[*state]bool) // where a search can be after one rune
+	first := make(map[string]*state) // where a search can be after one rune
 	for k := range kinds {
-		for c := range r.samples {
-			m := r.learn(r.idle[k].to, class(c))
-			if m.to.idle() {
+		for c := 1; c < len(r.samples); c++ {
+			to := r.lead(r.table.Load().idle[k], class(c))
+			if to.idle() {
 				continue
 			}
-			first[m.to] = true
+			first[string(r.build.key(to.threads, to.prev, to.found))] = to
 			for a, ac := range r.ascii {
 				if int(ac) == c {
-					b.ascii[int(k)<<7|a] |= bit
+					b.ascii[int(k)*utf8.RuneSelf+a] |= bit
 				}
 			}
 			for s, sc := range r.shared {
@@ -62,8 +62,8 @@ func (b *bank) add(r *rule, bit uint64) {
 		}
 	}
 	second := make([]bool, len(r.samples))
-	for s := range first {
-		for c := range second {
+	for _, s := range first {
+		for c := 1; c < len(second); c++ {
 			second[c] = second[c] || r.survives(s, class(c))
 		}
 	}
@@ -88,15 +88,25 @@ func (r *rule) survives(s *state, c class) bool {
 	return false
 }
 
+// lead returns the state to which another leads.
+func (r *rule) lead(from *state, c class) *state {
+	t, cell := r.learn(from, c)
+	if cell&walk == 0 {
+		return t.moves[cell>>actions].to
+	}
+	return t.at(cell >> actions)
+}
+
 // scan reads text[from:] for the bank's rules, of which those in awake are in
 // the middle of a search. It returns those that are in one at the text's end.
 func (b *bank) scan(s *screen, searches []search, awake uint64, from int) uint64 {
 	text := s.text
-	next := len(text) + 1 // where the first of those awake comes to rest
+	never := len(text) + 1
+	next := never // where the first of those awake comes to rest
 	for m := awake; m != 0; m &= m - 1 {
-		i := bits.TrailingZeros64(m)
-		q := &searches[i]
-		q.free = s.run(b.rules[i], q, from, from)
+		n := bits.TrailingZeros64(m)
+		q := &searches[n]
+		q.free = s.run(b, n, q, from, from)
 		next = min(next, q.free)
 	}
 	before := s.before
@@ -104,43 +114,50 @@ func (b *bank) scan(s *screen, searches []search, awake uint64, from int) uint64
 		c, w := text[i], 1
 		var wake uint64
 		if c < utf8.RuneSelf {
-			wake = b.ascii[uint(before)<<7|uint(c)]
+			wake = b.ascii[int(before)*utf8.RuneSelf+int(c)]
 		} else {
 			var r rune
 			r, w = utf8.DecodeRune(text[i:])
 			wake = b.beyond[before][b.classes.of(r)]
 		}
+		if i+w < len(text) {
+			wake &= b.follow[text[i+w]]
+		}
 		if i >= next {
-			awake, next = b.rested(searches, awake, i, len(text)+1)
+			awake, next = rested(searches, awake, i, never)
 		}
 		if wake &^= awake; wake != 0 {
-			if i+w < len(text) {
-				wake &= b.follow[text[i+w]]
-			}
 			awake |= wake
-			for ; wake != 0; wake &= wake - 1 {
-				r := bits.TrailingZeros64(wake)
-				q := &searches[r]
-				q.at = b.rules[r].idle[before]
-				q.free = s.run(b.rules[r], q, i, i)
-				next = min(next, q.free)
-			}
+			next = min(next, s.rouse(b, searches, wake, before, i))
 		}
 		before = b.kind[c]
 		i += w
 	}
-	awake, _ = b.rested(searches, awake, len(text), len(text)+1)
+	awake, _ = rested(searches, awake, len(text), never)
 	return awake
+}
+
+// rouse starts searches at text[i] and returns where the first comes to rest.
+func (s *screen) rouse(b *bank, searches []search, wake uint64, before kind, i int) int {
+	next := len(s.text) + 1
+	for ; wake != 0; wake &= wake - 1 {
+		n := bits.TrailingZeros64(wake)
+		q := &searches[n]
+		q.start(b.rules[n], before)
+		q.free = s.run(b, n, q, i, i)
+		next = min(next, q.free)
+	}
+	return next
 }
 
 // rested takes those from awake that came to rest at i or before, and returns
 // where the next of the others does.
-func (b *bank) rested(searches []search, awake uint64, i, never int) (still uint64, next int) {
+func rested(searches []search, awake uint64, i, never int) (still uint64, next int) {
 	next = never
 	for m := awake; m != 0; m &= m - 1 {
-		r := bits.TrailingZeros64(m)
-		if free := searches[r].free; free <= i {
-			awake &^= 1 << r
+		n := bits.TrailingZeros64(m)
+		if free := searches[n].free; free <= i {
+			awake &^= 1 << n
 		} else {
 			next = min(next, free)
 		}
