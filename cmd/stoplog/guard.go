@@ -19,7 +19,7 @@ const guardName = "rules"
 
 type guardCommand struct {
 	Format  string   `enum:"text,ndjson" default:"text" help:"What stdin is: text, or ndjson with {\"text\":\"…\"} on every line."`
-	Rules   []string `placeholder:"PACK|RULE,…" help:"The rules to run, by pack or by name. All of them if left out."`
+	Rules   []string `placeholder:"PACK|RULE" help:"The rules to run, by pack or by name. All of them if left out."`
 	Verdict string   `enum:"redact,deny" default:"redact" help:"What a finding does: redact replaces it, deny ends the text before it."`
 	Report  string   `placeholder:"FILE" help:"Write the findings there, one JSON object a line."`
 	Key     string   `placeholder:"FILE" help:"The key of the fingerprints: the bytes of that file. A random one if left out."`
