@@ -35,10 +35,13 @@ var rooms = map[string]room{
 		modules: []string{"github.com/goccy/go-yaml"},
 	},
 
-	"govern": {rooms: []string{
-		"guard", "guard/match", "guard/rules",
-		"internal/dial", "internal/sse", "internal/wire",
-	}},
+	"govern": {
+		rooms: []string{
+			"guard", "guard/match", "guard/rules",
+			"internal/dial", "internal/sse", "internal/wire",
+		},
+		modules: []string{"github.com/oklog/ulid/v2"},
+	},
 
 	"internal/gateway": {rooms: []string{"govern", "guard", "internal/sse", "internal/wire"}},
 

@@ -58,6 +58,12 @@
 // texts that it must and must not match. A new rule is an entry here and
 // nothing else.
 //
+// # Package guard/guardtest
+//
+// What a guard owes, as a suite that any guard can be put through: the same
+// answer at every cut, bounded hold, nothing of a blocked span let out, failure
+// closed.
+//
 // # Package internal/diag
 //
 // A mistake in a file, with its place: position, span, message, the keys that
@@ -90,6 +96,12 @@
 //
 // stoplog.yaml and the environment into one struct, strictly: an unknown key is
 // an error with its place and a suggestion. The built-in profile lives here.
+//
+// # Package govern
+//
+// The door. Transport is an http.RoundTripper that screens the request, calls
+// the upstream, screens the answer while it streams, settles what it cost and
+// records what was decided, before it shows.
 //
 // # Package cmd/stoplog
 //
