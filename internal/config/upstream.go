@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
@@ -23,6 +24,19 @@ func (s *resolver) listen() string {
 			"listen address %q is not loopback: it is refused until callers can be told apart by keys", l.value)
 	}
 	return l.value
+}
+
+// CheckListen says what is wrong with a listen address that did not come from a
+// file: it is host:port, and of this machine alone.
+func CheckListen(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	switch {
+	case err != nil:
+		return fmt.Errorf("listen address %q is not host:port, such as 127.0.0.1:4180", address)
+	case !loopback(host):
+		return fmt.Errorf("listen address %q is not loopback: it is refused until callers can be told apart by keys", address)
+	}
+	return nil
 }
 
 // loopback says whether host is this machine alone. A name other than localhost
