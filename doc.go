@@ -103,6 +103,11 @@
 // the upstream, screens the answer while it streams, settles what it cost and
 // records what was decided, before it shows.
 //
+// # Package internal/gateway
+//
+// Providers' own HTTP interfaces, served: what comes in goes to the door, and
+// what the door gives back goes out. It judges nothing.
+//
 // # Package cmd/stoplog
 //
 // The program: one file a command, flags and wiring and nothing else. The rules

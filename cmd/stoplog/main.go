@@ -21,6 +21,7 @@ func main() {
 
 // commands is what the program can do: a field and a file for each.
 type commands struct {
+	Serve       serveCommand       `cmd:"" help:"Serve providers' interfaces, and judge what goes through."`
 	Guard       guardCommand       `cmd:"" help:"Filter stdin to stdout, and replace what must not pass."`
 	CheckConfig checkConfigCommand `cmd:"" help:"Check a stoplog.yaml, and show what comes of it."`
 	Version     versionCommand     `cmd:"" help:"Say which build this is."`

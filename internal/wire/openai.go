@@ -53,9 +53,6 @@ func (d *openaiStream) table(payload, _ []byte) (*table, bool, error) {
 		d.done = true
 		return nil, true, nil
 	}
-	if d.done {
-		return nil, false, &errRefused{what: "the answer went on after its end mark"}
-	}
 	return openaiTables["chunk"], false, nil
 }
 

@@ -165,6 +165,9 @@ func (s *Stream) cuttable(l *lane) bool {
 // still says is read for its usage alone.
 func (s *Stream) Stopped() bool { return s.allStopped() }
 
+// Complete reports whether the upstream has said all it will: its end mark came.
+func (s *Stream) Complete() bool { return s.dialect.complete() }
+
 // Ended reports whether the client was sent the end of the answer.
 func (s *Stream) Ended() bool { return s.ended }
 
@@ -217,8 +220,12 @@ func (s *Stream) frame(in sse.Frame) error {
 		return refusal("event", r)
 	}
 	t, end, err := s.dialect.table(in.Data, in.Event)
-	if err != nil || end {
+	if err != nil {
 		return err
+	}
+	if end {
+		s.end(false)
+		return nil
 	}
 	leaves, err := s.scan.scan(in.Data, t.root)
 	if err != nil {
