@@ -247,37 +247,6 @@ func TestNoErrorShowsAKey(t *testing.T) {
 	}
 }
 
-func TestAllowsModel(t *testing.T) {
-	for _, c := range []struct {
-		models string
-		yes    []string
-		no     []string
-	}{
-		{"*", []string{"gpt-5", "meta/llama-3", ""}, nil},
-		{"gpt-5", []string{"gpt-5"}, []string{"gpt-5-mini", "GPT-5", "xgpt-5", ""}},
-		{"claude-*", []string{"claude-", "claude-sonnet-4-5"}, []string{"claude", "my-claude-x"}},
-		{"*-mini", []string{"gpt-5-mini", "-mini-mini"}, []string{"gpt-5-mini-x", "mini"}},
-		{"a*b*c", []string{"abc", "axbxc", "abbcc"}, []string{"ac", "acb", "ab"}},
-		{"a*a", []string{"aa", "aba"}, []string{"a"}},
-		{"x,y*", []string{"x", "y", "yz"}, []string{"xz"}},
-	} {
-		p := Profile{Models: strings.Split(c.models, ",")}
-		for _, model := range c.yes {
-			if !p.AllowsModel(model) {
-				t.Errorf("%s does not allow %q", c.models, model)
-			}
-		}
-		for _, model := range c.no {
-			if p.AllowsModel(model) {
-				t.Errorf("%s allows %q", c.models, model)
-			}
-		}
-	}
-	if (Profile{}).AllowsModel("") {
-		t.Error("a profile without models allows one")
-	}
-}
-
 // FuzzParse: whatever the bytes, the program does not fail, every complaint has
 // a place in the file, and what is accepted can be printed and read again.
 func FuzzParse(f *testing.F) {
