@@ -45,10 +45,12 @@ var rooms = map[string]room{
 
 	"internal/gateway": {rooms: []string{"govern", "guard", "internal/sse", "internal/wire"}},
 
+	"examples": {},
+
 	// Adapters are imported here and nowhere else.
 	"cmd/stoplog": {
 		rooms: []string{
-			"govern", "guard", "guard/match", "guard/rules",
+			"examples", "govern", "guard", "guard/match", "guard/rules",
 			"internal/cassette", "internal/config", "internal/diag", "internal/dial",
 			"internal/gateway", "internal/sse", "internal/wire",
 		},

@@ -108,6 +108,11 @@
 // Providers' own HTTP interfaces, served: what comes in goes to the door, and
 // what the door gives back goes out. It judges nothing.
 //
+// # Package examples
+//
+// Configurations and cassettes that run without a key and without a network;
+// the program carries the cassettes for its demo.
+//
 // # Package cmd/stoplog
 //
 // The program: one file a command, flags and wiring and nothing else. The rules

@@ -22,6 +22,7 @@ func main() {
 // commands is what the program can do: a field and a file for each.
 type commands struct {
 	Serve       serveCommand       `cmd:"" help:"Serve providers' interfaces, and judge what goes through."`
+	Demo        demoCommand        `cmd:"" help:"Show what a gateway does, with no key and no network."`
 	Guard       guardCommand       `cmd:"" help:"Filter stdin to stdout, and replace what must not pass."`
 	CheckConfig checkConfigCommand `cmd:"" help:"Check a stoplog.yaml, and show what comes of it."`
 	Version     versionCommand     `cmd:"" help:"Say which build this is."`

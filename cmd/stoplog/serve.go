@@ -87,9 +87,6 @@ func loadConfig(name string, w *world) (*config.Config, error) {
 	if err := conf.Warnings.WriteText(w.voice.w); err != nil {
 		return nil, err
 	}
-	for _, g := range watchingGuards(conf) {
-		w.voice.sayf("profile %s, %s: guard %s is %s", g.Profile, g.Side, g.Guard, modeSays[g.Mode])
-	}
 	return conf, nil
 }
 

@@ -41,7 +41,7 @@ func openDoor(conf *config.Config, getenv func(string) string, key []byte, recor
 	for _, u := range conf.Upstreams {
 		up := govern.Upstream{Name: u.Name, Protocol: u.Protocol, BaseURL: u.BaseURL, Key: keys[u.Name]}
 		if len(u.Cassettes) > 0 {
-			if up.BaseURL, up.Transport, err = openCassettes(u); err != nil {
+			if up.Transport, err = openCassettes(u); err != nil {
 				return nil, err
 			}
 		}
@@ -49,28 +49,21 @@ func openDoor(conf *config.Config, getenv func(string) string, key []byte, recor
 	}
 	for _, p := range conf.Profiles {
 		cfg.Profiles = append(cfg.Profiles, govern.Profile{
-			Name: p.Name, Upstreams: p.Upstreams, Models: append([]string{p.Model}, p.Models...),
+			Name: p.Name, Upstreams: p.Upstreams, Models: p.Models,
 			Input: members(guards, p.Input), Output: members(guards, p.Output), MaxHold: int64(p.MaxHoldBytes),
 		})
 	}
 	return govern.Open(cfg)
 }
 
-// openCassettes makes an upstream of recorded exchanges. Their paths are those
-// of a provider whose host does not matter.
-func openCassettes(u config.Upstream) (base string, door http.RoundTripper, err error) {
+// openCassettes makes an upstream of recorded exchanges.
+func openCassettes(u config.Upstream) (http.RoundTripper, error) {
 	c, err := cassette.Open(u.Cassettes...)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	if c.Pace, err = cassette.ParsePace(u.Pace); err != nil {
-		return "", nil, err
-	}
-	base = "http://cassette.invalid"
-	if u.Protocol == config.OpenAI {
-		base += "/v1"
-	}
-	return base, c, nil
+	c.Pace, err = cassette.ParsePace(u.Pace)
+	return c, err
 }
 
 func members(guards map[string]guard.Guard, uses []config.Use) []guard.Member {

@@ -43,6 +43,7 @@ package cassette
 
 import (
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"slices"
@@ -112,6 +113,19 @@ func Open(files ...string) (*Cassette, error) {
 	p := &parser{}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("open cassette: %w", err)
+		}
+		p.parse(file, data)
+	}
+	return p.cassette()
+}
+
+// OpenFS is [Open] for files of a file system.
+func OpenFS(fsys fs.FS, files ...string) (*Cassette, error) {
+	p := &parser{}
+	for _, file := range files {
+		data, err := fs.ReadFile(fsys, file)
 		if err != nil {
 			return nil, fmt.Errorf("open cassette: %w", err)
 		}

@@ -438,7 +438,7 @@ func appendOpenAIError(dst []byte, e Error) []byte {
 
 func failType(o Outcome) string {
 	if o.Status == UpstreamFailed {
-		return "upstream_error"
+		return "api_error"
 	}
 	return "invalid_request_error"
 }
