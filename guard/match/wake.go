@@ -90,7 +90,8 @@ func (r *rule) survives(s *state, c class) bool {
 
 // lead returns the state to which another leads.
 func (r *rule) lead(from *state, c class) *state {
-	t, cell := r.learn(from, c)
+	t, row := r.learn(from, c)
+	cell := t.cells[row+uint32(c)]
 	if cell&walk == 0 {
 		return t.moves[cell>>actions].to
 	}
@@ -111,6 +112,14 @@ func (b *bank) scan(s *screen, searches []search, awake uint64, from int) uint64
 	}
 	before := s.before
 	for i := from; i < len(text); {
+		// Most of the time nothing begins and nothing ends.
+		for stop := min(next, len(text)-1); i < stop; i++ {
+			c := text[i]
+			if c >= utf8.RuneSelf || b.ascii[int(before)*utf8.RuneSelf+int(c)]&b.follow[text[i+1]]&^awake != 0 {
+				break
+			}
+			before = b.kind[c]
+		}
 		c, w := text[i], 1
 		var wake uint64
 		if c < utf8.RuneSelf {
