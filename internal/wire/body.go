@@ -42,6 +42,7 @@ func (f *Format) Models(opt Options, doc []byte) Verdict {
 func (f *Format) document(opt Options, doc []byte, name string, read func(*Body, []leaf) error) Verdict {
 	b := &Body{judgement: newJudgement(opt.Context, opt.Chain, guard.Response), doc: doc}
 	b.outcome.usage.Input, b.outcome.prior = opt.Input, opt.Redacted
+	b.outcome.failure = opt.Failed
 	var sc scanner
 	leaves, err := sc.scan(doc, f.tables[name].root)
 	if err != nil {

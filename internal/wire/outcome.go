@@ -159,8 +159,3 @@ func (o *outcome) count(role string, digits []byte) {
 		o.usage.Output, o.gotOut = n, true
 	}
 }
-
-// WithOutcome returns a JSON object with the member that tells its outcome.
-func WithOutcome(doc []byte, run string, o Outcome) []byte {
-	return withMember(doc, appendStoplog(nil, run, o))
-}

@@ -147,14 +147,16 @@ func (s *Stream) Cut() []byte {
 	return s.out
 }
 
-// Waiting reports whether Cut would let something out.
-func (s *Stream) Waiting() bool {
+// Waiting is the number of the first frame of which Cut would let something
+// out; 0 if there is none.
+func (s *Stream) Waiting() int64 {
+	first := int64(0)
 	for i := range s.lanes {
-		if s.cuttable(&s.lanes[i]) {
-			return true
+		if l := &s.lanes[i]; s.cuttable(l) && (first == 0 || l.head().seq < first) {
+			first = l.head().seq
 		}
 	}
-	return false
+	return first
 }
 
 func (s *Stream) cuttable(l *lane) bool {
