@@ -1,6 +1,7 @@
 package match
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -74,19 +75,17 @@ func (p *patternMaker) cuts() map[string]func() int {
 	}
 }
 
+var sets = flag.Int("sets", 400, "how many sets of random patterns to try")
+
 // TestRandomPatterns compares sets of random patterns with package regexp, in
 // many cuts; with the budget for states as it is, and so small that states are
 // forgotten all the time.
 func TestRandomPatterns(t *testing.T) {
-	sets := 6000
-	if testing.Short() {
-		sets = 600
-	}
 	for _, budget := range []int{stateBudget, 2000} {
 		t.Run(fmt.Sprint("budget ", budget), func(t *testing.T) {
 			p := &patternMaker{Rand: rand.New(rand.NewPCG(1, uint64(budget)))}
 			var texts, withFindings, findings, refused int
-			for range sets {
+			for range *sets {
 				var rules []Rule
 				for id := range 1 + p.IntN(3) {
 					r := p.rule(id)
@@ -117,7 +116,7 @@ func TestRandomPatterns(t *testing.T) {
 				}
 			}
 			t.Logf("%d rule sets, %d patterns refused; %d texts in 4 cuts, %d%% with findings, %d findings",
-				sets, refused, texts, 100*withFindings/texts, findings)
+				*sets, refused, texts, 100*withFindings/texts, findings)
 			if withFindings*4 < texts {
 				t.Errorf("only %d of %d texts have findings: they prove too little", withFindings, texts)
 			}

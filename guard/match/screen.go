@@ -34,7 +34,7 @@ type screen struct {
 	pending []finding // decided, not yet reported; in order
 	out     []guard.Finding
 	mac     hash.Hash
-	steps   int64 // bytes read by the wake tables and by every rule
+	steps   int64 // bytes read by the wake tables and by every rule, and moved
 }
 
 // finding is a guard.Finding in the making.
@@ -151,6 +151,7 @@ func (s *screen) keep(all []byte, from int, own bool) {
 		return
 	}
 	s.base += int64(from)
+	s.steps += int64(len(all) - from)
 }
 
 // progress reports the findings that start before settled; all that do are

@@ -3,6 +3,7 @@ package rules_test
 import (
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -190,14 +191,12 @@ func (m *mixer) bend(s string) string {
 	return s
 }
 
+var texts = flag.Int("texts", 250, "how many texts to compare with package regexp")
+
 // TestAgainstRegexp compares each pack, and all of them, with package regexp, on
 // texts made of the examples, in several cuts: the findings and their order,
 // and what a chain lets out.
 func TestAgainstRegexp(t *testing.T) {
-	texts := 2500
-	if testing.Short() {
-		texts = 400
-	}
 	packs := append([][]string{rules.Names()}, []string{"secrets"}, []string{"credentials"}, []string{"pii"})
 	for _, names := range packs {
 		t.Run(strings.Join(names, "+"), func(t *testing.T) {
@@ -207,7 +206,7 @@ func TestAgainstRegexp(t *testing.T) {
 			}
 			e, o, m := engine(t, names...), newOracle(rs), newMixer(rs, uint64(len(rs)))
 			var with, findings, size int
-			for range texts {
+			for range *texts {
 				text := m.text()
 				want := o.find(text)
 				size += len(text)
@@ -226,9 +225,9 @@ func TestAgainstRegexp(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d texts, %d KB, in 4 cuts; %d%% have findings, %d in all", texts, size>>10, 100*with/texts, findings)
-			if with*3 < texts {
-				t.Errorf("%d of %d texts have findings: too few to tell", with, texts)
+			t.Logf("%d texts, %d KB, in 4 cuts; %d%% have findings, %d in all", *texts, size>>10, 100*with / *texts, findings)
+			if with*3 < *texts {
+				t.Errorf("%d of %d texts have findings: too few to tell", with, *texts)
 			}
 		})
 	}
