@@ -70,6 +70,29 @@ func BenchmarkScreen(b *testing.B) {
 	})
 }
 
+// BenchmarkRule measures each rule alone, on prose and on JSON.
+func BenchmarkRule(b *testing.B) {
+	const size = 1 << 20
+	rs, err := rules.Select(rules.Names()...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, text := range texts(b, size) {
+		if text.name != "prose" && text.name != "json" {
+			continue
+		}
+		for _, r := range rs {
+			b.Run(text.name+"/"+r.ID, func(b *testing.B) {
+				e := compile(b, match.Options{}, r)
+				b.SetBytes(size)
+				for b.Loop() {
+					feed(b, e.Open(b.Context(), guard.Channel{}), text.text, 4096)
+				}
+			})
+		}
+	}
+}
+
 type named struct {
 	name string
 	text []byte

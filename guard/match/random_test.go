@@ -48,6 +48,9 @@ func (p *patternMaker) rule(id int) Rule {
 			r.Pattern = "[ab]{0,3}?" + r.Pattern
 		}
 		if p.IntN(3) == 0 {
+			r.Pattern = "[abé ]{1,9}" + []string{"k", "1", "-", "s"}[p.IntN(4)] + r.Pattern
+		}
+		if p.IntN(3) == 0 {
 			r.Pattern = "(?:" + r.Pattern + ")" + p.expr(1)
 		}
 	}
@@ -60,9 +63,17 @@ func (p *patternMaker) rule(id int) Rule {
 var pieces = []string{"a", "a", "b", "k", "ab", "kk", "é", " ", "\n", "K", "ſ", "s", "S", "K", "ÿ", "\xff", "\xc3", "\xe2\x82", "\ufffd", "1", "-"}
 
 func (p *patternMaker) text() []byte {
+	n := p.IntN(40)
+	if p.IntN(5) == 0 {
+		n *= 20 // long enough to look for needles
+	}
+	of := pieces
+	if p.IntN(3) == 0 {
+		of = pieces[:1+p.IntN(len(pieces))] // some never, or seldom
+	}
 	var b strings.Builder
-	for range p.IntN(40) {
-		b.WriteString(pieces[p.IntN(len(pieces))])
+	for range n {
+		b.WriteString(of[p.IntN(len(of))])
 	}
 	return []byte(b.String())
 }
@@ -72,6 +83,7 @@ func (p *patternMaker) cuts() map[string]func() int {
 		"whole":  func() int { return 1 << 20 },
 		"small":  func() int { return p.IntN(6) },
 		"larger": func() int { return 1 + p.IntN(30) },
+		"large":  func() int { return 1 + p.IntN(300) },
 	}
 }
 
@@ -115,7 +127,7 @@ func TestRandomPatterns(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d rule sets, %d patterns refused; %d texts in 4 cuts, %d%% with findings, %d findings",
+			t.Logf("%d rule sets, %d patterns refused; %d texts in 5 cuts, %d%% with findings, %d findings",
 				*sets, refused, texts, 100*withFindings/texts, findings)
 			if withFindings*4 < texts {
 				t.Errorf("only %d of %d texts have findings: they prove too little", withFindings, texts)

@@ -12,7 +12,10 @@ type search struct {
 	regs  []int64 // offsets of its threads' groups, from 1 on; 0 is written to and not read
 	spare []int64
 	found accepted // meaningful while at.found
-	free  int      // while a piece is scanned: where it came to rest
+
+	// While a piece is scanned:
+	free   int // where it comes to rest
+	needle int // where its rule's next needle is, if that is not behind
 }
 
 // accepted is a match that stands unless a better one comes.
