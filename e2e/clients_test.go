@@ -75,6 +75,15 @@ var scenarios = []scenario{{
 	verdict: "allow",
 	never:   []string{githubToken[4:12], githubToken[32:], "keeper"},
 }, {
+	name: "busy",
+	asks: "How many locks are there at Caen Hill?",
+	failure: map[string]failure{
+		"openai":    {Status: 429, Code: "rate_limit_exceeded"},
+		"anthropic": {Status: 429, Code: "rate_limit_error"},
+	},
+	policy:  &policy{Status: "upstream_failed"},
+	verdict: "allow",
+}, {
 	name: "refused",
 	asks: "My number is " + socialSecurity + ". What may I deduct?",
 	failure: map[string]failure{
@@ -189,7 +198,8 @@ func (s scenario) checkAnswer(t *testing.T, c client, got answer, stream bool) {
 // requests is how often a client asks: again only where that may help. A stream
 // that has begun can't be asked for again.
 func (s scenario) requests(stream bool) int {
-	if s.failure != nil && !s.final && !stream {
+	begun := stream && s.text != ""
+	if s.failure != nil && !s.final && !begun {
 		return 1 + retries
 	}
 	return 1
