@@ -41,9 +41,15 @@ type openaiStream struct {
 
 type openaiChoice struct {
 	index    int64
-	texts    map[string]*channel // by the role of their field, or by path
-	calls    map[int64]*channel
+	texts    map[string]*channel   // by the role of their field, or by path
+	calls    map[int64]*openaiCall // by their index
+	called   int64                 // how many there were
 	finished bool
+}
+
+type openaiCall struct {
+	id      string
+	channel *channel
 }
 
 func (d *openaiStream) complete() bool { return d.done }
@@ -134,7 +140,7 @@ func (d *openaiStream) lane(s *Stream, doc []byte, leaves []leaf) (int, error) {
 	if len(d.choices) == maxChoices {
 		return 0, &errRefused{what: fmt.Sprintf("the answer has more than %d choices", maxChoices)}
 	}
-	d.choices = append(d.choices, &openaiChoice{index: index, texts: map[string]*channel{}, calls: map[int64]*channel{}})
+	d.choices = append(d.choices, &openaiChoice{index: index, texts: map[string]*channel{}, calls: map[int64]*openaiCall{}})
 	s.lane(len(d.choices) - 1)
 	return len(d.choices) - 1, nil
 }
@@ -299,55 +305,84 @@ func (d *openaiStream) piece(s *Stream, c *openaiChoice, l *lane, doc []byte, le
 
 // call finds the channel of a tool call's arguments.
 func (d *openaiStream) call(s *Stream, c *openaiChoice, l *lane, doc []byte, leaves []leaf, lf leaf) (*channel, piece, error) {
-	index, name, tool := int64(-1), "function_call", ""
-	var elem, list span
-	inCalls := lf.depth >= 2
-	if inCalls {
-		index = int64(lf.idx[1])
-	}
-	for _, o := range leaves {
-		if o.node == nil {
-			continue
-		}
-		if o.node.channel == "calls" {
-			list = span{o.from, o.to}
-		}
-		if inCalls && (o.depth < 2 || o.idx[1] != lf.idx[1]) {
-			continue
-		}
-		switch o.node.channel {
-		case "call-index":
-			if n, ok := count(doc[o.from:o.to]); ok {
-				index = n
-			}
-		case "call-name":
-			if o.token == '"' {
-				tool = string(s.content(doc, o))
-			}
-		case "call":
-			elem = span{o.from, o.to}
-		}
-	}
-	ch := c.calls[index]
-	if ch == nil {
-		if inCalls {
-			name = "tool/" + strconv.FormatInt(index, 10)
-		}
-		if len(c.calls) == maxSeen {
+	a := d.about(s, doc, leaves, lf)
+	call := c.calls[a.index]
+	if call == nil || len(a.id) > 0 && len(call.id) > 0 && a.id != call.id {
+		if c.called == maxSeen {
 			return nil, piece{}, &errRefused{what: "the answer has too many tool calls"}
 		}
-		ch = s.channel("choice/"+strconv.FormatInt(c.index, 10)+"/"+name+"/arguments", guard.ToolArgs, "assistant", tool)
-		c.calls[index] = ch
-		s.begin(l, ch)
+		call = &openaiCall{id: a.id, channel: s.channel(c.callName(a.index, call != nil), guard.ToolArgs, "assistant", a.tool)}
+		c.calls[a.index] = call
+		c.called++
+		s.begin(l, call.channel)
 	}
-	p := piece{elem: elem, list: list, at: elem.from, end: elem.from}
+	p := piece{elem: a.elem, list: a.list, at: a.elem.from, end: a.elem.from}
 	switch {
 	case lf.token == '"':
 		p.at, p.end = lf.from+1, lf.to-1
 	case lf.kind == JSON: // a document as it is
 		p.at, p.end, p.bare = lf.from, lf.to, true
 	}
-	return ch, p, nil
+	return call.channel, p, nil
+}
+
+// callName is the name of a call's channel. Its number is its index, unless the
+// upstream gives the same to each (as some do): then it is its place.
+func (c *openaiChoice) callName(index int64, again bool) string {
+	prefix := "choice/" + strconv.FormatInt(c.index, 10)
+	switch {
+	case index < 0:
+		return prefix + "/function_call/arguments"
+	case again:
+		index = c.called
+	}
+	return prefix + "/tool/" + strconv.FormatInt(index, 10) + "/arguments"
+}
+
+// aboutCall is what a chunk says about a call beside its arguments.
+type aboutCall struct {
+	index      int64 // -1 of a function_call, the only one
+	id, tool   string
+	elem, list span
+}
+
+func (d *openaiStream) about(s *Stream, doc []byte, leaves []leaf, lf leaf) aboutCall {
+	a := aboutCall{index: -1}
+	inCalls := lf.depth >= 2
+	if inCalls {
+		a.index = int64(lf.idx[1])
+	}
+	for _, o := range leaves {
+		if o.node == nil {
+			continue
+		}
+		if o.node.channel == "calls" {
+			a.list = span{o.from, o.to}
+		}
+		if inCalls != (o.depth >= 2) || inCalls && o.idx[1] != lf.idx[1] {
+			continue
+		}
+		switch o.node.channel {
+		case "call-index":
+			if n, ok := count(doc[o.from:o.to]); ok {
+				a.index = n
+			}
+		case "call-id":
+			if o.token == '"' {
+				a.id = string(s.content(doc, o))
+			}
+		case "call-name":
+			if o.token == '"' {
+				a.tool = string(s.content(doc, o))
+			}
+		case "call":
+			a.elem = span{o.from, o.to}
+		}
+	}
+	if !inCalls {
+		a.list = span{}
+	}
+	return a
 }
 
 // leave emits a chunk, or keeps it if it may be the last.

@@ -104,9 +104,11 @@ func (p *projector) next(b []byte) int {
 	return 1
 }
 
-// open reports whether the document goes on: something in it has begun and not
-// ended.
-func (p *projector) open() bool { return p.inString || p.depth > 0 || len(p.token) > 0 }
+// open reports whether the document goes on: it has not begun, or something in
+// it has not ended.
+func (p *projector) open() bool {
+	return p.out == 0 || p.inString || p.depth > 0 || len(p.token) > 0
+}
 
 // extends reports whether the token goes on with c.
 func (p *projector) extends(c byte) bool {

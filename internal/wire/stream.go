@@ -358,11 +358,13 @@ func (s *Stream) endLane(i int) {
 // closeLane ends all text of a lane.
 func (s *Stream) closeLane(i int) {
 	l := s.lane(i)
-	s.begin(l, nil)
+	if l.open != nil && !slices.Contains(l.begun, l.open) {
+		l.begun = append(l.begun, l.open)
+	}
 	for _, c := range l.begun {
 		l.close(c)
 	}
-	l.begun = l.begun[:0]
+	l.open, l.begun = nil, l.begun[:0]
 }
 
 func (s *Stream) closeAll() {
@@ -388,10 +390,30 @@ func (s *Stream) begin(l *lane, c *channel) {
 	l.close(before)
 }
 
+// close ends a channel's text, unless the lane was stopped.
 func (l *lane) close(c *channel) {
 	if !l.stop {
 		c.close()
-		l.stop = c.stop != nil
+		l.stopped(c)
+	}
+}
+
+// stopped notes whether a channel has stopped the lane. Documents that others
+// interrupted have frames on both sides of the stop, so those that leave whole
+// do not leave.
+func (l *lane) stopped(c *channel) {
+	if c.stop == nil {
+		return
+	}
+	l.stop = true
+	for _, b := range l.begun {
+		switch {
+		case b.stop != nil:
+		case b.whole:
+			b.stop = c.stop
+		default:
+			b.close()
+		}
 	}
 }
 
@@ -406,7 +428,7 @@ func (s *Stream) write(l *lane, c *channel, p piece, text []byte) (piece, error)
 	if !l.stop {
 		s.outcome.textSize += int64(len(text))
 		c.write(text)
-		l.stop = c.stop != nil
+		l.stopped(c)
 	}
 	p.to = p.from + int64(len(text))
 	return p, nil
