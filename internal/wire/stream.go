@@ -210,13 +210,13 @@ func (s *Stream) frame(in sse.Frame) error {
 		}
 		return nil
 	}
+	if in.Data == nil {
+		return nil // no event: some clients dispatch an empty one, so they are not sent it
+	}
 	if in.Other {
 		if err := s.otherLines(in.Raw); err != nil {
 			return err
 		}
-	}
-	if in.Data == nil {
-		return nil // no client dispatches it
 	}
 	if r := s.screen("event", in.Event); r.stop != nil || r.edits != nil {
 		return refusal("event", r)
