@@ -205,6 +205,24 @@ func TestHoldsFromGroup(t *testing.T) {
 	}
 }
 
+// TestHoldsNothingInVain shows that a way through a pattern that no rune leads
+// on does not hold what it has read.
+func TestHoldsNothingInVain(t *testing.T) {
+	e := compile(t, match.Options{}, match.Rule{ID: "r", Pattern: `k\bk|ab`})
+	s := e.Open(t.Context(), guard.Channel{})
+	for _, c := range []struct {
+		piece   string
+		settled int64
+	}{
+		{"k", 1}, {"k", 2}, {"a", 2}, {"x", 4},
+	} {
+		p, err := s.Write([]byte(c.piece))
+		if err != nil || p.Settled != c.settled {
+			t.Errorf("after %q: %+v, %v, want %d settled", c.piece, p, err, c.settled)
+		}
+	}
+}
+
 // TestConcurrentScreens walks one automaton from many goroutines, from cold,
 // and with a budget so small that states are forgotten under way.
 func TestConcurrentScreens(t *testing.T) {

@@ -65,8 +65,7 @@ const (
 )
 
 func (r *rule) init() {
-	r.build.prog = r.prog
-	r.build.visited = make([]uint32, len(r.prog.inst))
+	r.build = newBuilder(r)
 	r.begin(0)
 }
 
