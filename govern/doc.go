@@ -19,9 +19,9 @@
 //
 // A policy outcome is a value. It reaches a client in its own protocol, with a
 // status that says policy, and a program through [Watch]; it is never an error.
-// RoundTrip fails only if no upstream was reached, or the record could not be
-// kept; reading a body fails only if the upstream broke, with [*UpstreamError],
-// after everything that may be shown.
+// RoundTrip fails only if no upstream was reached, the caller left, or the record
+// could not be kept; reading a body fails only if the upstream broke, with
+// [*UpstreamError], after everything that may be shown, or likewise.
 //
 // Recorded before it shows: a verdict other than allow is handed to
 // Config.Record, and has come back, before a byte that depends on it leaves. If

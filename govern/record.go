@@ -128,7 +128,7 @@ func (f *RecordFile) Append(records ...Record) error {
 	var lines []byte
 	urgent := false
 	for _, r := range records {
-		line, err := json.Marshal(r)
+		line, err := r.MarshalJSON()
 		if err != nil {
 			return fmt.Errorf("record a request: %w", err)
 		}
