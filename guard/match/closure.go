@@ -99,7 +99,7 @@ func (b *builder) walk(t thread, index int, cond syntax.EmptyOp) bool {
 }
 
 // step returns the threads behind a rune, and the match that ends in front of
-// it, if one does.
+// it, if one does. Two threads may stand in one place; trim drops the second.
 func (b *builder) step(from *state, r rune, k kind) (threads []thread, match group, accept bool) {
 	threads = b.threads[:0]
 	for _, l := range b.reach(from.threads, from.prev, k, !from.found) {
@@ -108,8 +108,7 @@ func (b *builder) step(from *state, r rune, k kind) (threads []thread, match gro
 			break
 		}
 		in := &b.prog.inst[l.pc]
-		stands := func(t thread) bool { return t.pc == in.Out }
-		if in.MatchRune(r) && !slices.ContainsFunc(threads, stands) {
+		if in.MatchRune(r) {
 			threads = append(threads, thread{in.Out, group{past(l.start), past(l.end)}})
 		}
 	}

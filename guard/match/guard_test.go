@@ -74,6 +74,7 @@ func TestCompileRefuses(t *testing.T) {
 		{[]match.Rule{{ID: "r", Pattern: "a(?P<g>b)?", Group: "g"}}, `compile rule "r": a match can pass by group "g"`},
 		{[]match.Rule{{ID: "r", Pattern: "a|(?P<g>b)", Group: "g"}}, `compile rule "r": a match can pass by group "g"`},
 		{[]match.Rule{{ID: "r", Pattern: "(?:a(?P<g>b))+", Group: "g"}}, `compile rule "r": a match can pass more than once through group "g"`},
+		{[]match.Rule{{ID: "r", Pattern: strings.Repeat("(?:abc){1,1000}", 4)}}, `compile rule "r": pattern is too large: 16000 instructions, at most 10000`},
 		{[]match.Rule{{ID: "r", Pattern: "a"}, {ID: "r", Pattern: "b"}}, `compile guard "g": two rules are named "r"`},
 	} {
 		_, err := match.Compile(c.rules, match.Options{Name: "g"})
