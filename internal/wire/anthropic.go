@@ -65,7 +65,7 @@ func (d *anthropicStream) table(payload, event []byte) (*table, bool, error) {
 var anthropicUnknown = func() *table {
 	t := &table{name: "unknown", root: &node{kind: Deltas}}
 	t.add([]string{"type", "enum", "type"})
-	t.root.inherit()
+	t.inherit()
 	return t
 }()
 

@@ -183,7 +183,7 @@ func openaiBody(b *Body, leaves []leaf) error {
 	if err := b.fields(func(leaf) bool { return true }); err != nil {
 		return err
 	}
-	choices := elements(leaves, "choice")
+	choices := elements(nil, leaves, "choice")
 	if len(choices) > maxChoices {
 		return &errRefused{what: fmt.Sprintf("the answer has more than %d choices", maxChoices)}
 	}
@@ -288,7 +288,7 @@ func anthropicBody(b *Body, leaves []leaf) error {
 		content = span{leaves[i].from, leaves[i].to}
 	}
 	rest := leaves
-	for n, block := range elements(leaves, "block") {
+	for n, block := range elements(nil, leaves, "block") {
 		var within []leaf
 		within, rest = inside(rest, block)
 		if anthropicBlockBody(b, n, within, inBlock, block, content) {

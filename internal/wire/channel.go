@@ -42,6 +42,12 @@ type channel struct {
 // tailBytes is how much of a closed channel its continuation is judged with.
 const tailBytes = 1024
 
+// A field is one that was screened whole and found clean.
+type field struct {
+	node *node
+	said []byte // as it is written
+}
+
 // judgement is what the channels of one request or response share.
 type judgement struct {
 	ctx       context.Context
@@ -49,6 +55,7 @@ type judgement struct {
 	side      guard.Side
 	decisions []Decision
 	seen      map[string]screened // strings that were screened whole, and what came of it
+	fields    []field             // by slot: what fields said last
 	outcome   outcome
 	buf       []byte // of content
 }

@@ -46,17 +46,24 @@ func (j *judgement) whole(doc []byte, l leaf) (splice, error) {
 	if l.token != '"' && l.token != '0' && l.token != 'k' {
 		return splice{}, nil
 	}
-	text := j.content(doc, l)
 	switch l.kind {
 	case ID, Enum, Number:
+		said := doc[l.from:l.to]
+		before := j.field(l.node)
+		if before.node == l.node && bytes.Equal(before.said, said) {
+			return splice{}, nil
+		}
+		text := j.content(doc, l)
 		if l.token == '"' && !grammatical(l.kind, text) {
 			return splice{}, &errRefused{what: fmt.Sprintf("the field %s of the answer is malformed", l.node.path)}
 		}
 		if r := j.screen(l.node.path, text); r.stop != nil || r.edits != nil {
 			return splice{}, refusal(l.node.path, r)
 		}
+		before.node, before.said = l.node, append(before.said[:0], said...)
 		return splice{}, nil
 	}
+	text := j.content(doc, l)
 	r := j.screen(l.path, text)
 	if r.stop != nil {
 		return splice{}, refusal("a field that is not known", r)
@@ -69,6 +76,14 @@ func (j *judgement) whole(doc []byte, l leaf) (splice, error) {
 	}
 	raw := doc[l.from+1 : l.to-1]
 	return splice{l.from + 1, l.to - 1, appendEdited(nil, raw, false, 0, 0, int64(len(text)), r.edits)}, nil
+}
+
+// field is what is known of a field from the frame before.
+func (j *judgement) field(n *node) *field {
+	for len(j.fields) <= n.slot {
+		j.fields = append(j.fields, field{})
+	}
+	return &j.fields[n.slot]
 }
 
 // refusal is the error of a field that clients act on and that has a finding.
@@ -100,9 +115,8 @@ func find(leaves []leaf, role string) int {
 	return -1
 }
 
-// elements is where the structures stand that play a role.
-func elements(leaves []leaf, role string) []span {
-	var spans []span
+// elements appends where the structures stand that play a role.
+func elements(spans []span, leaves []leaf, role string) []span {
 	for _, l := range leaves {
 		if l.token == '{' && l.node.channel == role {
 			spans = append(spans, span{l.from, l.to})

@@ -37,6 +37,8 @@ type openaiStream struct {
 	usage              *frame // the chunk that carries nothing else
 	done               bool
 	split              scanner
+	spans              []span // of the chunk's choices
+	said               []int  // of the chunk's leaves, in order
 }
 
 type openaiChoice struct {
@@ -63,8 +65,8 @@ func (d *openaiStream) table(payload, _ []byte) (*table, bool, error) {
 }
 
 func (d *openaiStream) read(s *Stream, f *frame, leaves []leaf) error {
-	if choices := elements(leaves, "choice"); len(choices) > 1 {
-		return d.readEach(s, f, leaves, choices)
+	if d.spans = elements(d.spans[:0], leaves, "choice"); len(d.spans) > 1 {
+		return d.readEach(s, f, leaves, slices.Clone(d.spans))
 	}
 	lane := -1
 	if i := find(leaves, "choice"); i >= 0 {
@@ -203,7 +205,8 @@ func (d *openaiStream) count(s *Stream, f *frame, leaves []leaf) {
 // texts files what a chunk says into its choice's channels.
 func (d *openaiStream) texts(s *Stream, f *frame, leaves []leaf, lane int) error {
 	c, l := d.choices[lane], s.lane(lane)
-	for _, i := range d.order(leaves) {
+	d.order(leaves)
+	for _, i := range d.said {
 		ch, p, err := d.piece(s, c, l, f.payload, leaves, leaves[i])
 		if err != nil {
 			return err
@@ -231,23 +234,22 @@ func (d *openaiStream) texts(s *Stream, f *frame, leaves []leaf, lane int) error
 	return nil
 }
 
-// order is the leaves that are text, in the order of a choice's channels:
+// order finds the leaves that are text, in the order of a choice's channels:
 // reasoning, content, refusal, tool calls.
-func (d *openaiStream) order(leaves []leaf) []int {
-	var order []int
+func (d *openaiStream) order(leaves []leaf) {
+	d.said = d.said[:0]
 	for i, l := range leaves {
 		switch {
 		case l.kind == Text && l.token == '"',
 			l.kind == JSON && (l.token == '"' || l.token == '{'),
 			l.kind == Unknown && l.token == '"' && l.stream,
 			l.kind == Inner && l.token == '{' && l.node.channel == "call":
-			order = append(order, i)
+			d.said = append(d.said, i)
 		}
 	}
-	if len(order) > 1 {
-		slices.SortStableFunc(order, func(a, b int) int { return openaiRank(leaves[a]) - openaiRank(leaves[b]) })
+	if len(d.said) > 1 {
+		slices.SortStableFunc(d.said, func(a, b int) int { return openaiRank(leaves[a]) - openaiRank(leaves[b]) })
 	}
-	return order
 }
 
 func openaiRank(l leaf) int {

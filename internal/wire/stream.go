@@ -98,8 +98,10 @@ func (s *Stream) Write(p []byte) []byte {
 // newFrame returns an empty frame. It is the stream's again once it was given
 // to release.
 func (s *Stream) newFrame(in sse.Frame) *frame {
-	f := &frame{}
-	if n := len(s.spare); n > 0 {
+	var f *frame
+	if n := len(s.spare); n == 0 {
+		f = &frame{}
+	} else {
 		f, s.spare = s.spare[n-1], s.spare[:n-1]
 		*f = frame{pieces: f.pieces[:0], splices: f.splices[:0], text: f.text[:0], store: f.store}
 	}

@@ -36,6 +36,8 @@ type node struct {
 	channel  string // for Text, JSON, Copy: which channel
 	members  map[string]*node
 	order    int   // among its parent's members, for duplicates
+	slot     int   // its number in its table
+	slots    int   // of the root: how many nodes there are
 	elem     *node // of an array
 	rest     *node // any member or element not named
 	parent   *node
@@ -75,7 +77,7 @@ func loadTables(file string) map[string]*table {
 		}
 	}
 	for _, t := range tables {
-		t.root.inherit()
+		t.inherit()
 	}
 	return tables
 }
@@ -137,15 +139,21 @@ func join(path, part string) string {
 	return path + "." + part
 }
 
-func (n *node) inherit() {
+// inherit numbers the nodes of a table and tells those below a stream.
+func (t *table) inherit() { t.root.slots = t.root.inherit(0) }
+
+func (n *node) inherit(slot int) int {
+	n.slot = slot
+	slot++
 	n.isStream = n.kind == Deltas || n.parent != nil && n.parent.isStream
 	for _, m := range n.members {
-		m.inherit()
+		slot = m.inherit(slot)
 	}
 	if n.elem != nil && n.elem != n {
-		n.elem.inherit()
+		slot = n.elem.inherit(slot)
 	}
 	if n.rest != nil && n.rest != n {
-		n.rest.isStream = n.isStream
+		slot = n.rest.inherit(slot)
 	}
+	return slot
 }
