@@ -64,7 +64,7 @@ func (d *anthropicStream) table(payload, event []byte) (*table, bool, error) {
 // may go on in the next one.
 var anthropicUnknown = func() *table {
 	t := &table{name: "unknown", root: &node{kind: Deltas}}
-	t.add([]string{"type", "enum", "type"})
+	t.add([]string{"type", "enum", "type"}, "")
 	t.inherit()
 	return t
 }()

@@ -88,8 +88,12 @@ func TestCleanFramesCostNoMemory(t *testing.T) {
 func TestLongDocumentsCostLinear(t *testing.T) {
 	chain := patterns(t, guard.Redact, "secrets")
 	shapes := map[string]func(n int) string{
-		"fields":    func(n int) string { return `{"a":{` + list(n, func(i int) string { return fmt.Sprintf(`"k%d":"v"`, i) }) + `}}` },
-		"strings":   func(n int) string { return `{"a":[` + list(n, func(i int) string { return fmt.Sprintf(`"v%d"`, i) }) + `]}` },
+		"fields": func(n int) string {
+			return `{"a":{` + list(n, func(i int) string { return fmt.Sprintf(`"k%d":"v"`, i) }) + `}}`
+		},
+		"strings": func(n int) string {
+			return `{"a":[` + list(n, func(i int) string { return fmt.Sprintf(`"v%d"`, i) }) + `]}`
+		},
 		"secrets":   func(n int) string { return `{"a":[` + list(n, func(int) string { return `"` + planted + `"` }) + `]}` },
 		"long text": func(n int) string { return `{"a":"` + string(bytes.Repeat([]byte("x y "), n)) + `"}` },
 	}

@@ -33,7 +33,8 @@ type node struct {
 	path     string // as the table writes it; "" for the root
 	key      string // the last member name of path
 	kind     Kind
-	channel  string // for Text, JSON, Copy: which channel
+	channel  string // its role: the channel of a text, or what it is read for
+	why      string // of an opaque field: why nobody looks at it
 	members  map[string]*node
 	order    int   // among its parent's members, for duplicates
 	slot     int   // its number in its table
@@ -44,19 +45,24 @@ type node struct {
 	isStream bool // the node or one above it is of kind Deltas
 }
 
+//go:generate go test -run ^TestFieldsPage$ . -update
+
 //go:embed fields/*.txt
 var fieldFiles embed.FS
 
 // A table is what a format's documents of one type look like.
 type table struct {
-	name string
-	root *node
+	name  string
+	root  *node
+	named []*node // in the order of the file
+	place int     // among the tables of the file
 }
 
 // loadTables reads a file of fields/. A line `== NAME` starts a table; others
-// are `PATH KIND [CHANNEL]`, where PATH joins member names with dots, `[]`
-// stands for the elements of an array and a last `**` for everything below
-// that is not named. A `#` starts a comment.
+// are `PATH KIND [ROLE]`, where PATH joins member names with dots, `[]` stands
+// for the elements of an array and a last `**` for everything below that is not
+// named. A `#` starts a comment; behind an opaque field it is the reason why
+// nobody looks at it, and must be there.
 func loadTables(file string) map[string]*table {
 	src, err := fieldFiles.ReadFile("fields/" + file)
 	if err != nil {
@@ -65,14 +71,14 @@ func loadTables(file string) map[string]*table {
 	tables := map[string]*table{}
 	var t *table
 	for i, line := range strings.Split(string(src), "\n") {
-		line, _, _ = strings.Cut(line, "#")
+		line, why, _ := strings.Cut(line, "#")
 		f := strings.Fields(line)
 		switch {
 		case len(f) == 0:
 		case f[0] == "==" && len(f) == 2 && tables[f[1]] == nil:
-			t = &table{name: f[1], root: &node{}}
+			t = &table{name: f[1], root: &node{}, place: len(tables)}
 			tables[f[1]] = t
-		case t == nil || len(f) < 2 || len(f) > 3 || !t.add(f):
+		case t == nil || len(f) < 2 || len(f) > 3 || !t.add(f, strings.TrimSpace(why)):
 			panic(fmt.Sprintf("fields/%s:%d: cannot read %q", file, i+1, line))
 		}
 	}
@@ -82,7 +88,7 @@ func loadTables(file string) map[string]*table {
 	return tables
 }
 
-func (t *table) add(f []string) bool {
+func (t *table) add(f []string, why string) bool {
 	n := t.root.find(f[0])
 	if n.kind != Unknown {
 		return false // named twice
@@ -95,7 +101,9 @@ func (t *table) add(f []string) bool {
 	if len(f) == 3 {
 		n.channel = f[2]
 	}
-	return n.kind != Unknown
+	t.named = append(t.named, n)
+	n.why = why
+	return n.kind != Unknown && (n.kind != Opaque || why != "")
 }
 
 // find makes the node of a path.
