@@ -146,19 +146,23 @@ func wellEnded(err error) bool {
 
 // failed answers a request that the door has no answer to.
 func failed(w http.ResponseWriter, protocol string, x *govern.Exchange, err error) {
-	if errors.Is(err, context.Canceled) {
-		panic(http.ErrAbortHandler) // nobody is there, and nothing that looks like an answer may be
-	}
-	e := wire.Error{Status: http.StatusServiceUnavailable, Code: "not_recorded", Message: "the request was not served, since it could not be recorded"}
-	if o, ok := x.Outcome(); ok {
+	e := wire.Error{Status: http.StatusInternalServerError, Code: "internal_error", Message: "the request could not be served"}
+	o, ended := x.Outcome()
+	if ended {
 		e.Run = o.Run
 		w.Header().Set("Stoplog-Run", o.Run)
 	}
 	var upstream *govern.UpstreamError
-	if errors.As(err, &upstream) {
+	switch {
+	case errors.As(err, &upstream):
 		e.Status, e.Code = http.StatusBadGateway, "upstream_failed"
 		e.Message = fmt.Sprintf("the upstream %s could not be reached", upstream.Upstream)
 		e.Outcome = &wire.Outcome{Status: wire.UpstreamFailed, Reason: e.Message}
+	case errors.Is(err, context.Canceled):
+		panic(http.ErrAbortHandler) // nobody is there, and nothing that looks like an answer may be
+	case ended:
+		e.Status, e.Code = http.StatusServiceUnavailable, "not_recorded"
+		e.Message = "the request was not served, since it could not be recorded"
 	}
 	answer(w, protocol, e)
 }

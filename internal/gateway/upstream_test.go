@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 
@@ -315,14 +316,19 @@ func TestClientLeaves(t *testing.T) {
 }
 
 // TestConnectionsAreKept asks an upstream again and again: a stream that was
-// read to its end leaves its connection for the next.
+// read to its end leaves its connection for the next, also where the upstream
+// ends the answer only after its end mark was passed on.
 func TestConnectionsAreKept(t *testing.T) {
 	for _, p := range protocols {
 		s, whole := said(p, "some words")
+		passed := make(chan struct{})
+		var mu sync.Mutex
 		from := map[string]bool{}
 		w := open(t, guard.Redact, serveUpstream(t, func(w http.ResponseWriter, r *http.Request) {
-			body, _ := io.ReadAll(r.Body)
+			mu.Lock()
 			from[r.RemoteAddr] = true
+			mu.Unlock()
+			body, _ := io.ReadAll(r.Body)
 			if !bytes.Contains(body, []byte(`"stream":true`)) {
 				w.Header().Set("Content-Type", "application/json")
 				io.WriteString(w, whole)
@@ -330,15 +336,28 @@ func TestConnectionsAreKept(t *testing.T) {
 			}
 			w.Header().Set("Content-Type", "text/event-stream")
 			w.Write(s)
-			http.NewResponseController(w).Flush() // and the end comes later
+			http.NewResponseController(w).Flush()
+			<-passed
 		}))
-		for i := range 20 {
-			if m := understand(t, p, w.ask("POST", path(p), question(p, i%2 == 0))); m.Text != "some words" {
+		for range 5 {
+			if m := understand(t, p, w.ask("POST", path(p), question(p, false))); m.Text != "some words" {
 				t.Fatalf("%+v", m)
 			}
+			resp, err := w.client.Post(w.url+path(p), "application/json", strings.NewReader(question(p, true)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(resp.Body, make([]byte, len(s))); err != nil {
+				t.Fatal(err)
+			}
+			passed <- struct{}{}
+			if rest, err := io.ReadAll(resp.Body); err != nil || len(rest) > 0 {
+				t.Errorf("after the end mark: %q, %v", rest, err)
+			}
+			resp.Body.Close()
 		}
 		if len(from) != 1 {
-			t.Errorf("%s: 20 requests took %d connections", p, len(from))
+			t.Errorf("%s: 10 requests took %d connections", p, len(from))
 		}
 	}
 }
