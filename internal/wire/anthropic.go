@@ -269,11 +269,9 @@ func (d *anthropicStream) leaf(s *Stream, l *lane, b *anthropicBlock, f *frame, 
 		ch = d.channel(s, b, role, lf)
 		s.begin(l, ch)
 	}
-	p, err := s.write(l, ch, p, text)
-	if err != nil {
+	if err := s.write(l, f, ch, p, text); err != nil {
 		return err
 	}
-	f.pieces = append(f.pieces, p)
 	if once {
 		s.closeLane(0)
 	}

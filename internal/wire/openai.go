@@ -214,10 +214,9 @@ func (d *openaiStream) texts(s *Stream, f *frame, leaves []leaf, lane int) error
 		if ch == nil {
 			continue
 		}
-		if p, err = s.write(l, ch, p, s.said(f.payload, leaves[i])); err != nil {
+		if err := s.write(l, f, ch, p, s.said(f.payload, leaves[i])); err != nil {
 			return err
 		}
-		f.pieces = append(f.pieces, p)
 	}
 	f.apart = !slices.ContainsFunc(leaves, func(l leaf) bool {
 		return l.kind == Unknown || l.kind == JSON || l.kind == Text && l.depth > 1 || l.kind == Enum && l.node.channel == "finish" && l.token == '"'

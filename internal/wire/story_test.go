@@ -3,7 +3,9 @@ package wire
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -255,3 +257,40 @@ func TestCutKeepsRedactions(t *testing.T) {
 		})
 	}
 }
+
+// TestHalvesOfARune: an upstream that cuts UTF-16 sends half of a pair in each
+// of two deltas. The text is the same as whole, and so are findings behind it.
+func TestHalvesOfARune(t *testing.T) {
+	for _, text := range []string{
+		`\ud83d\ude42 see ` + planted + ` \ud83d\ude42`,
+		`a \ud83d\ude42\ud83d\ude42 ` + planted + `\ud83d b`,
+		`x \ud83d ` + planted + ` \ude42\ud83d\ud83d\ude42 y`,
+		`\\ud83d\\ude42 ` + planted + ` \\`,
+	} {
+		chain := patterns(t, guard.Redact, "secrets")
+		opt := Options{Context: context.Background(), Chain: chain}
+		v := OpenAIChat.Answer(opt, []byte(`{"choices":[{"index":0,"message":{"content":"`+text+`"}}]}`))
+		want := hear(t, OpenAIChat, v.Doc, false).text["0/content"]
+		for at := range len(text) {
+			first, second := text[:at], text[at:]
+			if !json.Valid([]byte(`"`+first+`"`)) || !json.Valid([]byte(`"`+second+`"`)) {
+				continue // inside an escape
+			}
+			upstream := serve(OpenAIChat, []string{deltaOf(`{"content":"` + first + `"}`), deltaOf(`{"content":"` + second + `"}`), finishOf("stop")})
+			out, ds, _ := stream(OpenAIChat, opt, upstream, 1<<20)
+			var joined string // as a client that keeps halves has it
+			for _, m := range contents.FindAllStringSubmatch(string(out), -1) {
+				joined += m[1]
+			}
+			var got string
+			if err := json.Unmarshal([]byte(`"`+joined+`"`), &got); err != nil || got != want {
+				t.Errorf("%s cut at %d: %q, want %q", text, at, got, want)
+			}
+			if record(ds) != record(v.Decisions) {
+				t.Errorf("%s cut at %d:\n%s\nwant\n%s", text, at, record(ds), record(v.Decisions))
+			}
+		}
+	}
+}
+
+var contents = regexp.MustCompile(`"content":"((?:[^"\\]|\\.)*)"`)

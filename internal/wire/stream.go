@@ -420,11 +420,14 @@ func (l *lane) stopped(c *channel) {
 }
 
 // write files a piece of text into a channel of a lane.
-func (s *Stream) write(l *lane, c *channel, p piece, text []byte) (piece, error) {
+func (s *Stream) write(l *lane, f *frame, c *channel, p piece, text []byte) error {
 	if len(text) > 0 {
 		if s.begin(l, c); c.closed && c.whole {
-			return p, &errRefused{what: "the answer went on with a tool call that it had ended"}
+			return &errRefused{what: "the answer went on with a tool call that it had ended"}
 		}
+	}
+	if !l.stop && !p.bare {
+		text = c.halves(&p, f.payload[p.at:p.end], text)
 	}
 	p.ch, p.from = c, c.read
 	if !l.stop {
@@ -433,7 +436,8 @@ func (s *Stream) write(l *lane, c *channel, p piece, text []byte) (piece, error)
 		l.stopped(c)
 	}
 	p.to = p.from + int64(len(text))
-	return p, nil
+	f.pieces = append(f.pieces, p)
+	return nil
 }
 
 // field screens a field that is no channel.

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -71,6 +72,26 @@ func unit(dst, b []byte) ([]byte, int) {
 		r = utf8.RuneError
 	}
 	return utf8.AppendRune(dst, r), 6
+}
+
+// surrogateLen is the length of an escaped surrogate.
+const surrogateLen = len(`\ud800`)
+
+// surrogate is the half of a surrogate pair that b starts with, 0 if none.
+func surrogate(b []byte) rune {
+	if b[0] == '\\' && escapeLen(b) == surrogateLen {
+		if r := hex4(b[2:6]); utf16.IsSurrogate(r) {
+			return r
+		}
+	}
+	return 0
+}
+
+// unescaped reports whether what stands behind the inside of a JSON string is
+// not escaped by it.
+func unescaped(b []byte) bool {
+	n := len(b) - len(bytes.TrimRight(b, `\`))
+	return n%2 == 0
 }
 
 // unescape appends to dst what the inside of a JSON string says.
