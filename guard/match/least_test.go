@@ -24,7 +24,7 @@ func TestLeastHold(t *testing.T) {
 		from = to
 	}
 	var prefixes, least, held, needed int
-	for prefixes < 1500 {
+	for prefixes < 400 {
 		r := p.rule(0)
 		r.Validators = nil
 		if _, err := compile(r); err != nil {
