@@ -1,12 +1,9 @@
 package wire
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"sort"
-	"strconv"
 
 	"github.com/stoplog/stoplog/guard"
 )
@@ -179,193 +176,12 @@ func (b *Body) drop(texts []text, whole bool) {
 	}
 }
 
-func openaiBody(b *Body, leaves []leaf) error {
-	if err := b.fields(func(leaf) bool { return true }); err != nil {
-		return err
-	}
-	choices := elements(nil, leaves, "choice")
-	if len(choices) > maxChoices {
-		return &errRefused{what: fmt.Sprintf("the answer has more than %d choices", maxChoices)}
-	}
-	for _, c := range choices {
-		var within []leaf
-		within, leaves = inside(leaves, c)
-		openaiAnswer(b, within)
-	}
-	return nil
-}
-
 // inside cuts leaves, which are in order, into those of a part of the document
 // and those after it.
 func inside(leaves []leaf, part span) (within, after []leaf) {
 	from := sort.Search(len(leaves), func(i int) bool { return leaves[i].from >= part.from })
 	to := sort.Search(len(leaves), func(i int) bool { return leaves[i].from >= part.to })
 	return leaves[from:to], leaves[to:]
-}
-
-// openaiAnswer judges one choice of an unstreamed answer.
-func openaiAnswer(b *Body, leaves []leaf) {
-	var index int64
-	if i := find(leaves, "index"); i >= 0 {
-		index, _ = count(b.doc[leaves[i].from:leaves[i].to])
-	}
-	prefix := "choice/" + strconv.FormatInt(index, 10) + "/"
-	var texts []text
-	var calls, call span
-	tool := map[int32]string{}
-	for _, l := range leaves {
-		if l.node != nil && l.node.channel == "call-name" && l.token == '"' && l.depth > 1 {
-			tool[l.idx[1]] = string(b.content(b.doc, l))
-		}
-	}
-	for _, l := range leaves {
-		if l.node == nil {
-			continue
-		}
-		switch l.node.channel {
-		case "calls":
-			calls = span{l.from, l.to}
-		case "call":
-			call = span{l.from, l.to}
-		}
-		if l.kind != Text && l.kind != JSON || l.token != '"' && l.token != '{' {
-			continue
-		}
-		t := text{leaf: l, name: prefix + l.node.channel, kind: guard.Reasoning, rank: openaiRank(l)}
-		switch l.node.channel {
-		case "content":
-			t.kind = guard.Text
-		case "refusal":
-			t.kind = guard.Refusal
-		case "arguments":
-			t.kind, t.name, t.elem = guard.ToolArgs, prefix+"function_call/arguments", call
-			if l.depth > 1 {
-				t.name = prefix + "tool/" + strconv.Itoa(int(l.idx[1])) + "/arguments"
-				t.tool, t.list = tool[l.idx[1]], calls
-			}
-		}
-		texts = append(texts, t)
-	}
-	slices.SortStableFunc(texts, func(a, c text) int { return cmp.Compare(a.rank, c.rank) })
-	before := len(b.splices)
-	stopped := b.say(texts)
-	if stopped >= 0 {
-		whole := texts[stopped].kind == guard.ToolArgs && b.chain.Strictest() > guard.Redact
-		b.drop(texts[stopped:], whole)
-		if texts[stopped].rank < openaiCallRank && calls.to > 0 {
-			b.splices = append(b.splices, splice{calls.from, calls.to, []byte("null")})
-		}
-		for _, l := range leaves {
-			if l.kind == Unknown && l.token == '"' {
-				b.splices = append(b.splices, splice{l.from + 1, l.to - 1, nil})
-			}
-		}
-		if i := find(leaves, "finish"); i >= 0 {
-			b.splices = append(b.splices, splice{leaves[i].from, leaves[i].to, []byte(`"content_filter"`)})
-		}
-	}
-	if i := find(leaves, "logprobs"); i >= 0 && leaves[i].token == '{' {
-		at := span{leaves[i].from, leaves[i].to}
-		if len(b.splices) > before || !faithful(b.judgement, b.doc, leaves, at) {
-			b.splices = append(b.splices, splice{at.from, at.to, []byte("null")})
-		}
-	}
-}
-
-func anthropicBody(b *Body, leaves []leaf) error {
-	inBlock := func(l leaf) bool {
-		switch l.node.channel {
-		case "text", "thinking", "citation", "result":
-			return true
-		}
-		return false
-	}
-	if err := b.fields(inBlock); err != nil {
-		return err
-	}
-	content := span{}
-	if i := find(leaves, "content"); i >= 0 {
-		content = span{leaves[i].from, leaves[i].to}
-	}
-	rest := leaves
-	for n, block := range elements(nil, leaves, "block") {
-		var within []leaf
-		within, rest = inside(rest, block)
-		if anthropicBlockBody(b, n, within, inBlock, block, content) {
-			cut := without(b.doc, content, span{from: block.to})
-			cut.from = max(cut.from, block.to)
-			b.splices = append(b.splices, cut)
-			b.refusal(leaves)
-			return nil
-		}
-	}
-	return nil
-}
-
-// anthropicBlockBody judges a block, and reports whether it was stopped.
-func anthropicBlockBody(b *Body, n int, leaves []leaf, inBlock func(leaf) bool, block, content span) bool {
-	prefix := "block/" + strconv.Itoa(n) + "/"
-	var texts []text
-	var cite, cites span
-	tool, citations := "", 0
-	for _, l := range leaves {
-		if l.node == nil {
-			continue
-		}
-		switch l.node.channel {
-		case "call-name":
-			if l.token == '"' {
-				tool = string(b.content(b.doc, l))
-			}
-		case "citations":
-			cites = span{l.from, l.to}
-		}
-		if l.node.channel == "citation" && l.token == '{' {
-			cite = span{l.from, l.to}
-		}
-		t := text{leaf: l, name: prefix + l.node.channel, kind: guard.Text}
-		switch {
-		case l.kind == JSON && (l.token == '{' || l.token == '"'):
-			t.kind, t.elem, t.list = guard.ToolArgs, block, content
-		case l.kind != Text || l.token != '"' || !inBlock(l) || l.to-l.from == 2:
-			continue
-		case l.node.channel == "thinking":
-			t.kind = guard.Reasoning
-		case l.node.channel == "result":
-			t.kind = guard.ToolResult
-		case l.node.channel == "citation":
-			t.kind, t.rank, t.elem, t.list = guard.Document, -1, cite, cites
-			t.name = prefix + "citation/" + strconv.Itoa(citations)
-			citations++
-		}
-		texts = append(texts, t)
-	}
-	slices.SortStableFunc(texts, func(a, c text) int { return cmp.Compare(a.rank, c.rank) })
-	for i := range texts {
-		texts[i].tool = tool
-	}
-	stopped := b.say(texts)
-	if stopped >= 0 {
-		t := texts[stopped]
-		b.drop(texts[stopped:], t.kind == guard.Document || t.kind == guard.ToolArgs && b.chain.Strictest() > guard.Redact)
-	}
-	if i := find(leaves, "signature"); i >= 0 && leaves[i].token == '"' && b.changed(block.from, block.to) {
-		b.splices = append(b.splices, splice{leaves[i].from, leaves[i].to, []byte(`""`)})
-	}
-	return stopped >= 0
-}
-
-// refusal makes the answer end as one that was refused.
-func (b *Body) refusal(leaves []leaf) {
-	for _, l := range leaves {
-		switch {
-		case l.node == nil:
-		case l.node.channel == "finish":
-			b.splices = append(b.splices, splice{l.from, l.to, []byte(`"refusal"`)})
-		case l.node.channel == "stop_sequence":
-			b.splices = append(b.splices, splice{l.from, l.to, []byte("null")})
-		}
-	}
 }
 
 // Error returns the body of an error answer in the format's own words.
