@@ -14,6 +14,7 @@ var AnthropicMessages = &Format{
 	name:        "anthropic-messages",
 	tables:      anthropicTables,
 	dialect:     newAnthropicStream,
+	answer:      "message",
 	body:        anthropicBody,
 	appendError: appendAnthropicError,
 }
@@ -79,15 +80,8 @@ func payloadType(payload []byte) []byte {
 }
 
 func (d *anthropicStream) read(s *Stream, f *frame, leaves []leaf) error {
-	if len(f.event) == 0 { // clients choose by it
-		raw := sse.AppendEvent(nil, d.kind, f.payload)
-		if f.dataAt >= 0 {
-			f.dataAt = bytes.Index(raw, f.payload)
-		}
-		f.raw, f.event = raw, []byte(d.kind)
-		if f.dataAt >= 0 {
-			f.payload = raw[f.dataAt : f.dataAt+len(f.payload)]
-		}
+	if len(f.event) == 0 {
+		d.nameEvent(f)
 	}
 	l := s.lane(0)
 	for _, lf := range leaves {
@@ -136,6 +130,15 @@ func (d *anthropicStream) read(s *Stream, f *frame, leaves []leaf) error {
 	return nil
 }
 
+// nameEvent adds the event: line that clients choose by.
+func (d *anthropicStream) nameEvent(f *frame) {
+	f.raw, f.event = sse.AppendEvent(nil, d.kind, f.payload), []byte(d.kind)
+	if f.dataAt >= 0 {
+		f.dataAt = bytes.Index(f.raw, f.payload)
+		f.payload = f.raw[f.dataAt : f.dataAt+len(f.payload)]
+	}
+}
+
 // screenFields screens what is no channel of a block.
 func (d *anthropicStream) screenFields(s *Stream, f *frame, leaves []leaf) error {
 	for _, lf := range leaves {
@@ -143,7 +146,7 @@ func (d *anthropicStream) screenFields(s *Stream, f *frame, leaves []leaf) error
 		case JSON, Opaque:
 			continue
 		case Text:
-			if lf.token != '"' || d.inBlock(lf) {
+			if lf.token != '"' || inBlock(lf) {
 				continue
 			}
 			lf.kind, lf.path = Unknown, lf.node.channel
@@ -159,8 +162,9 @@ func (d *anthropicStream) screenFields(s *Stream, f *frame, leaves []leaf) error
 	return nil
 }
 
-func (d *anthropicStream) inBlock(lf leaf) bool {
-	switch lf.node.channel {
+// inBlock reports whether a text is one of a block's.
+func inBlock(l leaf) bool {
+	switch l.node.channel {
 	case "text", "thinking", "citation", "result":
 		return true
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/stoplog/stoplog/guard"
 )
 
-// A Body judges one unstreamed answer, in the channels that the streamed one
+// A document is a request or an unstreamed answer being judged, in the channels that the streamed one
 // would have had.
-type Body struct {
+type document struct {
 	*judgement
 	doc     []byte
 	leaves  []leaf
@@ -27,16 +27,16 @@ type Verdict struct {
 
 // Answer judges an unstreamed answer.
 func (f *Format) Answer(opt Options, doc []byte) Verdict {
-	return f.document(opt, doc, map[string]string{"openai-chat": "completion", "anthropic-messages": "message"}[f.name], f.body)
+	return f.document(opt, doc, f.answer, f.body)
 }
 
 // Models judges a list of models.
 func (f *Format) Models(opt Options, doc []byte) Verdict {
-	return f.document(opt, doc, "models", func(b *Body, leaves []leaf) error { return b.fields(nil) })
+	return f.document(opt, doc, "models", func(b *document, leaves []leaf) error { return b.fields(nil) })
 }
 
-func (f *Format) document(opt Options, doc []byte, name string, read func(*Body, []leaf) error) Verdict {
-	b := &Body{judgement: newJudgement(opt.Context, opt.Chain, guard.Response), doc: doc}
+func (f *Format) document(opt Options, doc []byte, name string, read func(*document, []leaf) error) Verdict {
+	b := &document{judgement: newJudgement(opt.Context, opt.Chain, guard.Response), doc: doc}
 	b.outcome.usage.Input, b.outcome.prior = opt.Input, opt.Redacted
 	b.outcome.failure = opt.Failed
 	var sc scanner
@@ -67,7 +67,7 @@ func (f *Format) document(opt Options, doc []byte, name string, read func(*Body,
 }
 
 // fields screens what is no channel. channel says what else is none.
-func (b *Body) fields(channel func(leaf) bool) error {
+func (b *document) fields(channel func(leaf) bool) error {
 	for _, l := range b.leaves {
 		switch l.kind {
 		case Opaque, Copy, Alt, Bytes, JSON:
@@ -104,7 +104,7 @@ type text struct {
 
 // say judges texts in order and splices what findings change. It returns the
 // index of the text that a stop cut, or -1. Texts of one name are one channel.
-func (b *Body) say(texts []text) (stopped int) {
+func (b *document) say(texts []text) (stopped int) {
 	for i := 0; i < len(texts); {
 		n := i + 1
 		for n < len(texts) && texts[n].name == texts[i].name {
@@ -118,7 +118,7 @@ func (b *Body) say(texts []text) (stopped int) {
 	return -1
 }
 
-func (b *Body) channelText(texts []text) (stopped int) {
+func (b *document) channelText(texts []text) (stopped int) {
 	ch := b.channel(texts[0].name, texts[0].kind, "assistant", texts[0].tool)
 	ends := make([]int64, len(texts))
 	for i, t := range texts {
@@ -155,14 +155,14 @@ func (b *Body) channelText(texts []text) (stopped int) {
 }
 
 // changed reports whether what the document says between two places changed.
-func (b *Body) changed(from, to int) bool {
+func (b *document) changed(from, to int) bool {
 	return slices.ContainsFunc(b.splices, func(s splice) bool { return s.from >= from && s.to <= to })
 }
 
 // drop takes out of the document what stands behind a stop: elements of
 // arrays, other structures, and the words of strings. The text that the stop
 // cut is the first; all of it goes if whole.
-func (b *Body) drop(texts []text, whole bool) {
+func (b *document) drop(texts []text, whole bool) {
 	for i, t := range texts {
 		switch {
 		case i == 0 && !whole:

@@ -203,8 +203,8 @@ func TestLogprobs(t *testing.T) {
 // TestMessagesInARow: channels are numbered anew at each message_start, and a
 // stop in one leaves nothing of the next.
 func TestMessagesInARow(t *testing.T) {
-	first := inBlock(`{"type":"text","text":""}`, textDelta("one "+half))
-	second := inBlock(`{"type":"text","text":""}`, textDelta(rest+" "), textDelta("and "+planted+" two"))
+	first := oneBlock(`{"type":"text","text":""}`, textDelta("one "+half))
+	second := oneBlock(`{"type":"text","text":""}`, textDelta(rest+" "), textDelta("and "+planted+" two"))
 	for _, v := range []guard.Verdict{guard.Redact, guard.Deny} {
 		p := newTape(t, AnthropicMessages, patterns(t, v, "secrets"), Options{Run: "r"})
 		p.say(first...)

@@ -12,7 +12,8 @@ type Format struct {
 	name    string
 	tables  map[string]*table
 	dialect func() dialect
-	body    func(*Body, []leaf) error
+	answer  string // the table of unstreamed answers
+	body    func(*document, []leaf) error
 	// appendError appends the body of an error answer.
 	appendError func(dst []byte, e Error) []byte
 }

@@ -1,8 +1,6 @@
 package wire
 
-import (
-	"slices"
-)
+import "slices"
 
 // A lane is what must stay in order: a choice, a message.
 type lane struct {

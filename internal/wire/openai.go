@@ -15,6 +15,7 @@ var OpenAIChat = &Format{
 	name:        "openai-chat",
 	tables:      openaiTables,
 	dialect:     func() dialect { return &openaiStream{} },
+	answer:      "completion",
 	body:        openaiBody,
 	appendError: appendOpenAIError,
 }
