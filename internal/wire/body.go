@@ -138,7 +138,7 @@ func (b *document) channelText(texts []text) (stopped int) {
 		if cut && ch.whole {
 			return i
 		}
-		if _, ok := covering(ch.edits, from, ends[i]); ok || cut {
+		if cut || touched(ch.edits, from, ends[i]) {
 			at, end, bare := t.from, t.to, t.token != '"'
 			if !bare {
 				at, end = at+1, end-1

@@ -89,10 +89,7 @@ func (f *frame) stopped() int {
 // edited reports whether what the frame says has changed.
 func (f *frame) edited() bool {
 	for _, p := range f.pieces {
-		if p.sent > p.from {
-			return true
-		}
-		if _, ok := covering(p.ch.edits, p.from, p.to); ok {
+		if p.sent > p.from || touched(p.ch.edits, p.from, p.to) {
 			return true
 		}
 	}

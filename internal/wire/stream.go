@@ -60,10 +60,11 @@ func (s *Stream) Write(p []byte) []byte {
 	s.in.Write(p)
 	s.frames()
 	for _, f := range s.borrowed {
-		if f.gone {
-			s.spare = append(s.spare, f)
-		} else {
+		switch {
+		case !f.gone:
 			f.own()
+		case !f.owned:
+			s.spare = append(s.spare, f)
 		}
 	}
 	s.borrowed = s.borrowed[:0]
