@@ -39,6 +39,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.body = nil; c.asked != nil { // an answer may last; what was asked need not
+		c.asked.Doc, c.asked.Decisions = nil, nil
+	}
 	return c.judgeAnswer(resp)
 }
 
