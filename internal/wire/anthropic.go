@@ -84,8 +84,8 @@ func (d *anthropicStream) read(s *Stream, f *frame, leaves []leaf) error {
 		d.nameEvent(f)
 	}
 	l := s.lane(0)
-	for _, lf := range leaves {
-		if lf.token == '0' && lf.node != nil {
+	for i := range leaves {
+		if lf := &leaves[i]; lf.token == '0' && lf.node != nil {
 			s.outcome.count(lf.node.channel, f.payload[lf.from:lf.to])
 		}
 	}
@@ -141,7 +141,8 @@ func (d *anthropicStream) nameEvent(f *frame) {
 
 // screenFields screens what is no channel of a block.
 func (d *anthropicStream) screenFields(s *Stream, f *frame, leaves []leaf) error {
-	for _, lf := range leaves {
+	for i := range leaves {
+		lf := &leaves[i]
 		switch lf.kind {
 		case JSON, Opaque:
 			continue
@@ -149,7 +150,7 @@ func (d *anthropicStream) screenFields(s *Stream, f *frame, leaves []leaf) error
 			if lf.token != '"' || inBlock(lf) {
 				continue
 			}
-			lf.kind, lf.path = Unknown, lf.node.channel
+			lf = lf.unknown()
 		case Unknown:
 			if lf.stream && lf.token == '"' {
 				continue
@@ -163,7 +164,7 @@ func (d *anthropicStream) screenFields(s *Stream, f *frame, leaves []leaf) error
 }
 
 // inBlock reports whether a text is one of a block's.
-func inBlock(l leaf) bool {
+func inBlock(l *leaf) bool {
 	switch l.node.channel {
 	case "text", "thinking", "citation", "result":
 		return true

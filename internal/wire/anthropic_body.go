@@ -58,7 +58,7 @@ func anthropicTexts(b *document, n int, leaves []leaf, block, content span) (tex
 		role := l.node.channel
 		switch {
 		case role == "call-name" && l.token == '"':
-			tool = string(b.content(b.doc, l))
+			tool = string(b.content(b.doc, &l))
 		case role == "citations":
 			cites = span{l.from, l.to}
 		case role == "citation" && l.token == '{':
@@ -68,7 +68,7 @@ func anthropicTexts(b *document, n int, leaves []leaf, block, content span) (tex
 		switch {
 		case l.kind == JSON && (l.token == '{' || l.token == '"'):
 			t.kind, t.elem, t.list = guard.ToolArgs, block, content
-		case l.kind != Text || l.token != '"' || !inBlock(l) || l.to-l.from == len(`""`):
+		case l.kind != Text || l.token != '"' || !inBlock(&l) || l.to-l.from == len(`""`):
 			continue
 		case role == "thinking":
 			t.kind = guard.Reasoning

@@ -67,8 +67,9 @@ func (f *Format) document(opt Options, doc []byte, name string, read func(*docum
 }
 
 // fields screens what is no channel. channel says what else is none.
-func (b *document) fields(channel func(leaf) bool) error {
-	for _, l := range b.leaves {
+func (b *document) fields(channel func(*leaf) bool) error {
+	for i := range b.leaves {
+		l := &b.leaves[i]
 		switch l.kind {
 		case Opaque, Copy, Alt, Bytes, JSON:
 			continue
@@ -76,7 +77,7 @@ func (b *document) fields(channel func(leaf) bool) error {
 			if channel != nil && channel(l) {
 				continue
 			}
-			l.kind, l.path = Unknown, l.node.path
+			l = l.unknown()
 		case Number:
 			b.outcome.count(l.node.channel, b.doc[l.from:l.to])
 		}
@@ -122,7 +123,7 @@ func (b *document) channelText(texts []text) (stopped int) {
 	ch := b.channel(texts[0].name, texts[0].kind, "assistant", texts[0].tool)
 	ends := make([]int64, len(texts))
 	for i, t := range texts {
-		said := b.said(b.doc, t.leaf)
+		said := b.said(b.doc, &t.leaf)
 		b.outcome.textSize += int64(len(said))
 		ch.write(said)
 		ends[i] = ch.read

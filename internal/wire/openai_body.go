@@ -10,7 +10,7 @@ import (
 )
 
 func openaiBody(b *document, leaves []leaf) error {
-	if err := b.fields(func(leaf) bool { return true }); err != nil {
+	if err := b.fields(func(*leaf) bool { return true }); err != nil {
 		return err
 	}
 	choices := elements(nil, leaves, "choice")
@@ -51,7 +51,7 @@ func openaiTexts(b *document, leaves []leaf) (texts []text, calls span) {
 	tools := map[int32]string{}
 	for _, l := range leaves {
 		if l.node != nil && l.node.channel == "call-name" && l.token == '"' && l.depth > 1 {
-			tools[l.idx[1]] = string(b.content(b.doc, l))
+			tools[l.idx[1]] = string(b.content(b.doc, &l))
 		}
 	}
 	var call span
@@ -68,7 +68,7 @@ func openaiTexts(b *document, leaves []leaf) (texts []text, calls span) {
 		if l.kind != Text && l.kind != JSON || l.token != '"' && l.token != '{' {
 			continue
 		}
-		t := text{leaf: l, name: prefix + l.node.channel, kind: guard.Reasoning, rank: openaiRank(l)}
+		t := text{leaf: l, name: prefix + l.node.channel, kind: guard.Reasoning, rank: openaiRank(&l)}
 		switch l.node.channel {
 		case "content":
 			t.kind = guard.Text

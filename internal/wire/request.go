@@ -60,7 +60,7 @@ func (r *Request) read(b *document, leaves []leaf) {
 		switch l.node.channel {
 		case "model":
 			if l.token == '"' {
-				r.Model = string(b.content(b.doc, l))
+				r.Model = string(b.content(b.doc, &l))
 			}
 		case "stream":
 			r.Stream = b.doc[l.from] == 't'
@@ -105,7 +105,7 @@ func (b *document) screenRequest() {
 			continue
 		}
 		if l.node != nil && l.node.channel == "role" {
-			role = string(b.content(b.doc, l))
+			role = string(b.content(b.doc, &l))
 		}
 		switch {
 		case l.kind == JSON, l.kind == Text && l.token == '"':
@@ -135,7 +135,7 @@ func (b *document) screenOther(l leaf) bool {
 	}
 	if fixed {
 		l.path = l.node.path
-		r := b.screen(l.path, b.content(b.doc, l))
+		r := b.screen(l.path, b.content(b.doc, &l))
 		if r.stop != nil || r.edits != nil {
 			stop := r.stop
 			if stop == nil {
@@ -146,7 +146,7 @@ func (b *document) screenOther(l leaf) bool {
 		}
 		return true
 	}
-	sp, err := b.whole(b.doc, l)
+	sp, err := b.whole(b.doc, &l)
 	if err != nil {
 		if r, ok := err.(*errRefused); ok && r.stop != nil {
 			b.outcome.stopped(l.path, r.stop)

@@ -25,8 +25,13 @@ type Stream struct {
 	borrowed []*frame // made in this Write: what they hold is the scanner's
 	spare    []*frame
 	seq      int64
+	held     int // bytes of the frames that wait
 	ended    bool
 }
+
+// maxHeld bounds the frames that wait, in the longest ones accepted: a tool
+// call that leaves whole waits for all of itself.
+const maxHeld = 4
 
 // errRefused is the answer's own fault, or a guard's verdict about a field that
 // cannot be changed.
@@ -249,7 +254,7 @@ func (s *Stream) write(l *lane, f *frame, c *channel, p piece, text []byte) erro
 }
 
 // field screens a field that is no channel.
-func (s *Stream) field(f *frame, l leaf) error {
+func (s *Stream) field(f *frame, l *leaf) error {
 	sp, err := s.whole(f.payload, l)
 	if err == nil && sp.to > 0 {
 		f.splices = append(f.splices, sp)
