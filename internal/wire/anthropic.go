@@ -232,9 +232,7 @@ func (d *anthropicStream) fail(s *Stream, reason string) {
 // upstreamError passes on an error that the upstream sent in place of an event.
 func (d *anthropicStream) upstreamError(s *Stream, f *frame) error {
 	s.outcome.failed("the upstream ended the answer with an error")
-	s.closeAll()
-	s.flush()
-	s.ended = true
+	s.decide(true)
 	if s.allStopped() {
 		d.end(s)
 		return nil

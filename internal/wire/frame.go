@@ -18,7 +18,6 @@ type frame struct {
 	gone    bool // it has left, or never will
 
 	seq      int64
-	lane     int
 	pieces   []piece  // in the order of their channels
 	splices  []splice // made however the frame leaves
 	text     []splice // of pieces, made as they leave

@@ -87,9 +87,7 @@ func (d *openaiStream) fail(s *Stream, reason string) {
 // upstreamError passes on an error that the upstream sent in place of a chunk.
 func (d *openaiStream) upstreamError(s *Stream, f *frame) error {
 	s.outcome.failed("the upstream ended the answer with an error")
-	s.closeAll()
-	s.flush()
-	s.ended = true
+	s.decide(true)
 	if s.allStopped() {
 		d.end(s)
 		return nil

@@ -93,7 +93,10 @@ func (s *Stream) newFrame(in sse.Frame) *frame {
 
 // release takes back a frame that has left, or never will.
 func (s *Stream) release(f *frame) {
-	f.gone = true
+	if f.seq > 0 {
+		s.held -= len(f.raw)
+	}
+	f.gone, f.seq = true, 0
 	if f.owned {
 		s.spare = append(s.spare, f)
 	}
@@ -181,8 +184,18 @@ func (s *Stream) frames() {
 			s.refuse(err)
 			return
 		}
-		s.flush()
+		if s.flush(); s.held > maxHeld*s.maxFrame() {
+			s.refuse(&errRefused{what: "too much of the answer would have to wait"})
+			return
+		}
 	}
+}
+
+func (s *Stream) maxFrame() int {
+	if s.opt.MaxFrame > 0 {
+		return s.opt.MaxFrame
+	}
+	return sse.DefaultMaxFrame
 }
 
 // frame reads one frame.
@@ -290,14 +303,25 @@ func (s *Stream) finish(err error) {
 // end decides what is held and writes the end of the answer. A failure that
 // comes after every lane was stopped changes nothing for the client.
 func (s *Stream) end(failed bool) {
-	s.closeAll()
-	s.flush()
-	s.ended = true
+	s.decide(failed)
 	if failed && (s.outcome.refused || !s.allStopped()) {
 		s.dialect.fail(s, s.outcome.failure)
 		return
 	}
 	s.dialect.end(s)
+}
+
+// decide ends all text and lets out what may leave of it. Of an answer that
+// failed, a tool call that leaves whole and is not complete does not leave.
+func (s *Stream) decide(failed bool) {
+	s.closeAll()
+	if failed {
+		for i := range s.lanes {
+			s.lanes[i].abandon()
+		}
+	}
+	s.flush()
+	s.ended = true
 }
 
 func (s *Stream) allStopped() bool {
