@@ -272,7 +272,7 @@ func (c *call) keepVerdicts(ds []wire.Decision) error {
 
 // settle records how the call ended, and tells who watches.
 func (c *call) settle(o wire.Outcome) error {
-	err := c.keep(Settled{Status: o.Status, Reason: o.Reason, Usage: o.Usage})
+	err := c.keep(settled(o))
 	if err == nil {
 		c.watch.set(c.run, o)
 	}
