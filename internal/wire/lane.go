@@ -186,22 +186,20 @@ func (l *lane) close(c *channel) {
 	}
 }
 
-// stopped notes whether a channel has stopped the lane. Documents that others
-// interrupted have frames on both sides of the stop, so those that leave whole
-// do not leave.
+// stopped notes whether a channel has stopped the lane. That ends it for guards
+// that only watch, too. Documents that it interrupted have frames on both sides
+// of the stop, so those that leave whole do not leave.
 func (l *lane) stopped(c *channel) {
 	if c.stop == nil {
 		return
 	}
 	l.stop = true
+	c.close()
 	for _, b := range l.begun {
-		switch {
-		case b.stop != nil:
-		case b.whole:
+		if b.stop == nil && b.whole {
 			b.stop = c.stop
-		default:
-			b.close()
 		}
+		b.close()
 	}
 }
 
