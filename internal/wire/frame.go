@@ -23,7 +23,6 @@ type frame struct {
 	text     []splice // of pieces, made as they leave
 	apart    bool     // says nothing but a piece of text: it may leave in parts
 	logprobs span     // dropped where the text changes; {0,0} if there are none
-	calls    span     // the array of tool calls
 	finish   span     // why the answer ended, where it says so
 	// signs is the text that the frame's signature is of: if that changed the
 	// frame never leaves, or without the signature if that has a place.
