@@ -174,8 +174,8 @@ func inBlock(l *leaf) bool {
 
 func (d *anthropicStream) leave(s *Stream, f *frame) {
 	var member []byte
-	if o := s.Outcome(); string(f.event) == "message_delta" && o.Status != Allowed {
-		member = appendStoplog(nil, s.opt.Run, o)
+	if string(f.event) == "message_delta" {
+		member = s.told()
 	}
 	s.emit(f, member)
 }
@@ -237,7 +237,7 @@ func (d *anthropicStream) upstreamError(s *Stream, f *frame) error {
 		d.end(s)
 		return nil
 	}
-	s.emit(f, appendStoplog(nil, s.opt.Run, s.Outcome()))
+	s.emit(f, s.told())
 	return nil
 }
 

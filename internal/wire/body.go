@@ -60,8 +60,8 @@ func (f *Format) document(opt Options, doc []byte, name string, read func(*docum
 	}
 	out := applySplices(nil, doc, b.splices)
 	o := b.outcome.result()
-	if o.Status != Allowed {
-		out = withMember(out, appendStoplog(nil, opt.Run, o))
+	if member := opt.told(o); member != nil {
+		out = withMember(out, member)
 	}
 	return Verdict{Doc: out, Decisions: b.decisions, Outcome: o}
 }

@@ -36,10 +36,7 @@ func (d *openaiStream) stopped(s *Stream) int {
 }
 
 func (d *openaiStream) end(s *Stream) {
-	var member []byte
-	if o := s.Outcome(); o.Status != Allowed {
-		member = appendStoplog(nil, s.opt.Run, o)
-	}
+	member := s.told()
 	var tails [][]byte // chunks of our own
 	for i, c := range d.choices {
 		if s.lanes[i].ended {
@@ -93,7 +90,7 @@ func (d *openaiStream) upstreamError(s *Stream, f *frame) error {
 		return nil
 	}
 	d.emitLast(s, nil)
-	s.emit(f, appendStoplog(nil, s.opt.Run, s.Outcome()))
+	s.emit(f, s.told())
 	return nil
 }
 

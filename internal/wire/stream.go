@@ -27,6 +27,7 @@ type Stream struct {
 	seq      int64
 	held     int // bytes of the frames that wait
 	ended    bool
+	refused  error
 }
 
 // maxHeld bounds the frames that wait, in the longest ones accepted: a tool
@@ -159,6 +160,10 @@ func (s *Stream) Complete() bool { return s.dialect.complete() }
 // Ended reports whether the client was sent the end of the answer.
 func (s *Stream) Ended() bool { return s.ended }
 
+// Refused returns why the answer was not read to its end, if so: it is not as
+// its format wants, or a verdict is about a field that cannot be changed.
+func (s *Stream) Refused() error { return s.refused }
+
 // Decisions returns the decisions since its last call. They are to be recorded
 // before what the last call of Write, Cut or Close returned is shown.
 func (s *Stream) Decisions() []Decision {
@@ -169,6 +174,9 @@ func (s *Stream) Decisions() []Decision {
 
 // Outcome says how the answer ended; it is final after Close.
 func (s *Stream) Outcome() Outcome { return s.outcome.result() }
+
+// told is what the client is told now of how the answer ended.
+func (s *Stream) told() []byte { return s.opt.told(s.Outcome()) }
 
 func (s *Stream) frames() {
 	for !s.ended {
@@ -277,6 +285,7 @@ func (s *Stream) field(f *frame, l *leaf) error {
 
 // refuse ends an answer that cannot be passed on.
 func (s *Stream) refuse(err error) {
+	s.refused = err
 	s.outcome.failed(err.Error())
 	var r *errRefused
 	if errors.As(err, &r) && r.stop != nil {
