@@ -30,6 +30,9 @@ var rooms = map[string]room{
 	"internal/dial":     {},
 	"internal/cassette": {rooms: []string{"internal/diag"}},
 	"internal/wire":     {rooms: []string{"guard", "internal/sse"}},
+	"internal/tool": {modules: []string{
+		"github.com/go-json-experiment/json", "github.com/santhosh-tekuri/jsonschema/v6",
+	}},
 	"internal/config": {
 		rooms:   []string{"guard", "guard/rules", "internal/diag"},
 		modules: []string{"github.com/goccy/go-yaml"},

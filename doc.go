@@ -92,6 +92,13 @@
 // below the door: tests, examples and the demo run real streams without a key
 // and without a network.
 //
+// # Package internal/tool
+//
+// What an agent can do: the contract of a tool, the check of what a model wants
+// of it, and the tools that come with the product (read_file, list_dir,
+// run_command). It is the only room that starts other programs. Who may run a
+// tool is govern's to say.
+//
 // # Package internal/config
 //
 // stoplog.yaml and the environment into one struct, strictly: an unknown key is
