@@ -41,9 +41,9 @@ var rooms = map[string]room{
 	"govern": {
 		rooms: []string{
 			"guard", "guard/match", "guard/rules",
-			"internal/dial", "internal/sse", "internal/wire",
+			"internal/dial", "internal/sse", "internal/tool", "internal/wire",
 		},
-		modules: []string{"github.com/oklog/ulid/v2"},
+		modules: []string{"github.com/go-json-experiment/json", "github.com/oklog/ulid/v2"},
 	},
 
 	"internal/gateway": {rooms: []string{"govern", "guard", "internal/sse", "internal/wire"}},

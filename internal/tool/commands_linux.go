@@ -38,8 +38,9 @@ func (t runCommand) Spec() Spec {
 			"It has 60 seconds, nothing to read, and leaves no process behind.",
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["argv"],"properties":{` +
 			`"argv":{"type":"array","minItems":1,"items":{"type":"string"}}}}`),
-		Effect: Irreversible,
-		Class:  Internal,
+		Effect:  Irreversible,
+		Class:   Internal,
+		Caution: "A command is not confined: it reaches whatever the user can that Stoplog runs as.",
 	}
 }
 

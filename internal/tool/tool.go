@@ -55,6 +55,8 @@ type Spec struct {
 	Schema json.RawMessage
 	Effect Effect
 	Class  Class
+	// Caution is said to whoever is asked to approve a call; may be empty.
+	Caution string
 	// Poller says that asking again and again is what the tool is for, so that
 	// the same answer twice is no sign of a run that is stuck.
 	Poller bool
