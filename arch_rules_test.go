@@ -18,11 +18,13 @@ type room struct {
 	modules []string
 }
 
-// checkImports: every package has a room in the plan and imports only what the
-// plan lets it.
+// checkImports: every package has a room in the plan, every room a package, and
+// a package imports only what the plan lets it.
 func checkImports(h *house, plan map[string]room) (bad []string) {
+	built := map[string]bool{}
 	for _, f := range h.files {
 		dir := path.Dir(f.path)
+		built[dir] = true
 		r, planned := plan[dir]
 		if !planned {
 			if h.first(f) {
@@ -35,6 +37,11 @@ func checkImports(h *house, plan map[string]room) (bad []string) {
 			if why := forbidden(f, dir, target, r); why != "" {
 				bad = append(bad, fmt.Sprintf("%s: %s imports %s: %s", h.at(imp), dir, target, why))
 			}
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(plan)) {
+		if !built[dir] {
+			bad = append(bad, fmt.Sprintf("plan: %s has an entry and no package", dir))
 		}
 	}
 	return bad

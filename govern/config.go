@@ -156,18 +156,16 @@ func (p *profile) allows(model string) bool {
 
 // matches reports whether a `*` for any characters makes pattern into s.
 func matches(pattern, s string) bool {
-	head, rest, star := strings.Cut(pattern, "*")
-	if !strings.HasPrefix(s, head) {
-		return false
+	parts := strings.Split(pattern, "*")
+	s, ok := strings.CutPrefix(s, parts[0])
+	if !ok || len(parts) == 1 {
+		return ok && s == ""
 	}
-	s = s[len(head):]
-	if !star {
-		return s == ""
-	}
-	for i := range len(s) + 1 {
-		if matches(rest, s[i:]) {
-			return true
+	last := len(parts) - 1
+	for _, part := range parts[1:last] { // the first place is as good as any later one
+		if _, s, ok = strings.Cut(s, part); !ok {
+			return false
 		}
 	}
-	return false
+	return strings.HasSuffix(s, parts[last])
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -146,7 +148,7 @@ func (c *call) outgoing(u *Upstream) *http.Request {
 	}
 	if c.asked == nil {
 		req.Body, req.ContentLength = http.NoBody, 0
-		req.URL.RawQuery = c.req.URL.RawQuery
+		req.URL.RawQuery = page(c.req.URL.Query()).Encode()
 	}
 	for _, h := range passed {
 		if v := c.req.Header.Values(h); len(v) > 0 {
@@ -156,6 +158,17 @@ func (c *call) outgoing(u *Upstream) *http.Request {
 	req.Header.Set("Accept-Encoding", "identity")
 	setKey(req, c.req, u)
 	return req
+}
+
+// page is what of a list's query an upstream is sent: which part of it.
+func page(asked url.Values) url.Values {
+	sent := url.Values{}
+	for _, name := range []string{"limit", "after_id", "before_id"} {
+		if v := asked.Get(name); v != "" && grammatical(v) {
+			sent.Set(name, v)
+		}
+	}
+	return sent
 }
 
 // setKey gives the upstream its key: its own, or the caller's.
@@ -175,14 +188,12 @@ func setKey(req, from *http.Request, u *Upstream) {
 }
 
 // respond makes the answer that the caller gets.
-func (c *call) respond(status int, from http.Header, kind string, body io.ReadCloser) *http.Response {
-	h := http.Header{}
-	h.Set("Content-Type", kind)
-	for _, name := range returned {
-		if v := from.Get(name); v != "" && grammatical(v) && c.clean(v) {
-			h.Set(name, v)
-		}
+func (c *call) respond(status int, kind string, body io.ReadCloser) *http.Response {
+	h := c.header.Clone()
+	if h == nil {
+		h = http.Header{}
 	}
+	h.Set("Content-Type", kind)
 	h.Set("Stoplog-Run", c.run)
 	h.Set("Stoplog-Verdict", "allow")
 	if c.asked != nil {
@@ -193,12 +204,14 @@ func (c *call) respond(status int, from http.Header, kind string, body io.ReadCl
 }
 
 // document makes the answer of a document that was judged.
-func (c *call) document(status int, from http.Header, v wire.Verdict) *http.Response {
-	resp := c.respond(status, from, "application/json", io.NopCloser(bytes.NewReader(v.Doc)))
+func (c *call) document(status int, v wire.Verdict) *http.Response {
+	resp := c.respond(status, "application/json", io.NopCloser(bytes.NewReader(v.Doc)))
 	resp.ContentLength = int64(len(v.Doc))
 	resp.Header.Set("Content-Length", strconv.Itoa(len(v.Doc)))
 	if o := verdictOf(v.Outcome); o != "allow" {
 		resp.Header.Set("Stoplog-Verdict", o)
+	} else if slices.ContainsFunc(v.Decisions, acted) { // in an answer that failed for another reason
+		resp.Header.Set("Stoplog-Verdict", "redact")
 	}
 	if status >= 300 && v.Outcome.Status != wire.UpstreamFailed {
 		resp.Header.Set("X-Should-Retry", "false")
@@ -220,24 +233,44 @@ func (c *call) refuse(e wire.Error) *http.Response {
 	if e.Outcome != nil {
 		v.Outcome = *e.Outcome
 	}
-	return c.document(e.Status, nil, v)
+	return c.document(e.Status, v)
 }
 
-// broken answers for an upstream whose answer cannot be passed on.
-func (c *call) broken(reason string) (*http.Response, error) {
-	return c.failed(wire.Outcome{Status: wire.UpstreamFailed, Reason: reason, Usage: c.estimate()})
+// broken answers for an upstream whose answer, of that status, cannot be passed
+// on.
+func (c *call) broken(status int, reason string) (*http.Response, error) {
+	return c.failed(status, wire.Outcome{Status: wire.UpstreamFailed, Reason: reason, Usage: c.estimate()})
 }
 
-func (c *call) failed(o wire.Outcome) (*http.Response, error) {
+func (c *call) failed(status int, o wire.Outcome) (*http.Response, error) {
 	if err := c.settle(o); err != nil {
 		return nil, err
 	}
 	e := wire.Error{Status: http.StatusBadGateway, Type: "api_error", Code: string(o.Status), Message: o.Reason, Outcome: &o}
-	if o.Status != wire.UpstreamFailed { // a verdict about a field that cannot be changed
+	switch {
+	case o.Status != wire.UpstreamFailed: // a verdict about a field that cannot be changed
 		e.Status, e.Type, e.Code = http.StatusBadRequest, "invalid_request_error", "content_filter"
+	case status >= 400: // clients know by it whether to ask again
+		e.Status = status
+		if kind := errorTypes[status]; kind != "" {
+			e.Type = kind
+		}
 	}
 	return c.refuse(e), nil
 }
+
+// errorTypes are the words of both protocols for statuses.
+var errorTypes = map[int]string{
+	http.StatusBadRequest:            "invalid_request_error",
+	http.StatusUnauthorized:          "authentication_error",
+	http.StatusForbidden:             "permission_error",
+	http.StatusNotFound:              "not_found_error",
+	http.StatusRequestEntityTooLarge: "request_too_large",
+	http.StatusTooManyRequests:       "rate_limit_error",
+}
+
+// acted reports whether a decision changed something.
+func acted(d wire.Decision) bool { return d.Mode == guard.Enforce && d.Verdict > guard.Allow }
 
 // verdictOf is an outcome as the header Stoplog-Verdict has it.
 func verdictOf(o wire.Outcome) string {
@@ -279,9 +312,29 @@ func grammatical(s string) bool {
 	return len(s) <= 256 && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// clean reports whether the guards of answers have nothing against a header.
-func (c *call) clean(value string) bool {
-	s := c.profile.output.Open(c.ctx, guard.Channel{Name: "header"})
-	changed := len(s.Write([]byte(value)).Edits) > 0
-	return len(s.Close().Edits) == 0 && !changed && s.Stopped() == nil
+// judgeHeader takes what may be passed on of an answer's header: what is known,
+// and what the guards of answers have nothing against.
+func (c *call) judgeHeader(from http.Header) error {
+	c.header = http.Header{}
+	var found []wire.Decision
+	for _, name := range returned {
+		v := from.Get(name)
+		if v == "" || !grammatical(v) {
+			continue
+		}
+		channel := "header/" + strings.ToLower(name)
+		s := c.profile.output.Open(c.ctx, guard.Channel{Name: channel})
+		clean := true
+		for _, step := range []func() guard.Step{func() guard.Step { return s.Write([]byte(v)) }, s.Close} {
+			st := step()
+			for _, d := range st.Decisions {
+				found = append(found, wire.Decision{Channel: channel, Decision: d})
+			}
+			clean = clean && len(st.Edits) == 0 && st.Stop == nil
+		}
+		if clean {
+			c.header.Set(name, v)
+		}
+	}
+	return c.keepVerdicts(found)
 }

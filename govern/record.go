@@ -86,8 +86,14 @@ func (r Record) urgent() bool {
 // RecordFile appends records to a JSON Lines file. It is safe for use by
 // several goroutines; several processes may append to one file.
 type RecordFile struct {
-	mu   sync.Mutex
 	file *os.File
+
+	mu      sync.Mutex
+	written int64 // appends so far
+	torn    bool  // the last one was cut: a disk was full
+
+	syncing sync.Mutex // held while the disk is waited for
+	synced  int64      // appends that are on it
 }
 
 // OpenRecordFile opens a file of records, and makes it and its folder if they
@@ -100,7 +106,20 @@ func OpenRecordFile(name string) (*RecordFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the record of requests: %w", err)
 	}
+	if err := syncFolder(filepath.Dir(name)); err != nil { // a file is durable with its name only
+		f.Close()
+		return nil, fmt.Errorf("open the record of requests: %w", err)
+	}
 	return &RecordFile{file: f}, nil
+}
+
+func syncFolder(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
 }
 
 // Append writes records, together. Where one of them is a verdict that holds
@@ -116,16 +135,47 @@ func (f *RecordFile) Append(records ...Record) error {
 		lines = append(append(lines, line...), '\n')
 		urgent = urgent || r.urgent()
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if _, err := f.file.Write(lines); err != nil {
+	n, err := f.write(lines)
+	if err == nil && urgent {
+		err = f.sync(n)
+	}
+	if err != nil {
 		return fmt.Errorf("record a request: %w", err)
 	}
-	if urgent {
-		if err := f.file.Sync(); err != nil {
-			return fmt.Errorf("record a request: %w", err)
-		}
+	return nil
+}
+
+// write appends lines and returns the number of this append.
+func (f *RecordFile) write(lines []byte) (int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.torn {
+		lines = append([]byte{'\n'}, lines...)
 	}
+	n, err := f.file.Write(lines)
+	f.torn = err != nil && (f.torn && n == 0 || n > 0)
+	if err != nil {
+		return 0, err
+	}
+	f.written++
+	return f.written, nil
+}
+
+// sync waits until an append is on the disk. Those that wait together are
+// written together.
+func (f *RecordFile) sync(n int64) error {
+	f.syncing.Lock()
+	defer f.syncing.Unlock()
+	if f.synced >= n {
+		return nil
+	}
+	f.mu.Lock()
+	upTo := f.written
+	f.mu.Unlock()
+	if err := f.file.Sync(); err != nil {
+		return err
+	}
+	f.synced = upTo
 	return nil
 }
 

@@ -31,7 +31,7 @@ func (f fake) Run(ctx context.Context, args json.RawMessage) (govern.ToolOutput,
 	return f.run(ctx, args)
 }
 
-func says(name string, effect govern.Effect, text string) fake {
+func saying(name string, effect govern.Effect, text string) fake {
 	return fake{
 		govern.ToolSpec{Name: name, Description: name, Effect: effect, Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"},"s":{"type":"string"}},"additionalProperties":false}`)},
 		func(context.Context, json.RawMessage) (govern.ToolOutput, error) {
@@ -125,8 +125,8 @@ func TestSessionJudge(t *testing.T) {
 	s := session(t, &diary{}, govern.Profile{Tools: map[string]govern.ToolRule{
 		"denied": govern.ToolDeny, "gated": govern.ToolRequireApproval, "granted": govern.ToolAllow,
 	}}, govern.SessionConfig{Fence: &diary{}, Tools: []govern.Tool{
-		says("read", govern.Read, ""), says("put", govern.Idempotent, ""), says("write", govern.Write, ""), says("fire", govern.Irreversible, ""),
-		says("denied", govern.Read, ""), says("gated", govern.Read, ""), says("granted", govern.Irreversible, ""),
+		saying("read", govern.Read, ""), saying("put", govern.Idempotent, ""), saying("write", govern.Write, ""), saying("fire", govern.Irreversible, ""),
+		saying("denied", govern.Read, ""), saying("gated", govern.Read, ""), saying("granted", govern.Irreversible, ""),
 	}})
 	for _, c := range []struct{ tool, args, want string }{
 		{"read", `{}`, "allowed"},
@@ -166,8 +166,8 @@ func TestSessionJudge(t *testing.T) {
 }
 
 func TestOpenSession(t *testing.T) {
-	writes := []govern.Tool{says("write", govern.Write, "")}
-	reads := []govern.Tool{says("read", govern.Read, "")}
+	writes := []govern.Tool{saying("write", govern.Write, "")}
+	reads := []govern.Tool{saying("read", govern.Read, "")}
 	rule := func(name string, r govern.ToolRule) govern.Profile {
 		return govern.Profile{Tools: map[string]govern.ToolRule{name: r}}
 	}
@@ -196,7 +196,7 @@ func TestOpenSession(t *testing.T) {
 func TestApprovalBinds(t *testing.T) {
 	open := func(change func(*govern.SessionConfig)) *govern.Session {
 		cfg := govern.SessionConfig{Run: "run_1", Workdir: "/srv/work", ProfileDigest: "abcd", Fence: &diary{}, Tools: []govern.Tool{
-			says("fire", govern.Irreversible, "fired"), says("aim", govern.Write, "aimed"),
+			saying("fire", govern.Irreversible, "fired"), saying("aim", govern.Write, "aimed"),
 		}}
 		change(&cfg)
 		return session(t, &diary{}, govern.Profile{}, cfg)
@@ -254,18 +254,18 @@ func TestApprovalBinds(t *testing.T) {
 
 // What a session tells its caller, and in which order.
 func TestSessionTells(t *testing.T) {
-	broken := says("broken", govern.Write, "")
+	broken := saying("broken", govern.Write, "")
 	broken.run = func(context.Context, json.RawMessage) (govern.ToolOutput, error) {
 		return govern.ToolOutput{}, errors.New("lost " + key)
 	}
-	panics := says("panics", govern.Read, "")
+	panics := saying("panics", govern.Read, "")
 	panics.run = func(context.Context, json.RawMessage) (govern.ToolOutput, error) { panic("no") }
-	odd := says("odd", govern.Read, "\xff")
-	lies := says("lies", govern.Read, "")
+	odd := saying("odd", govern.Read, "\xff")
+	lies := saying("lies", govern.Read, "")
 	lies.run = func(context.Context, json.RawMessage) (govern.ToolOutput, error) {
 		return govern.ToolOutput{Text: "abc", Before: 2, After: 2}, nil
 	}
-	leaves := says("leaves", govern.Write, "")
+	leaves := saying("leaves", govern.Write, "")
 	leaves.run = func(ctx context.Context, _ json.RawMessage) (govern.ToolOutput, error) {
 		return govern.ToolOutput{}, context.Cause(ctx)
 	}
@@ -276,27 +276,27 @@ func TestSessionTells(t *testing.T) {
 		gone  bool // the context has ended
 		want  string
 	}{
-		{tool: says("read", govern.Read, "text"), want: `
+		{tool: saying("read", govern.Read, "text"), want: `
 			begin read, fenced: false, approval ""
 			done read: "text", failed: false, left: false
 			result "text"`},
-		{tool: says("write", govern.Write, "text"), want: `
+		{tool: saying("write", govern.Write, "text"), want: `
 			begin write, fenced: true, approval ""
 			done write: "text", failed: false, left: false
 			result "text"`},
-		{tool: says("read", govern.Read, "a "+key+" b"), want: `
+		{tool: saying("read", govern.Read, "a "+key+" b"), want: `
 			begin read, fenced: false, approval ""
 			record tool/1/2/result: secrets aws-access-token enforce redact
 			done read: "a [redacted:aws-access-token] b", failed: false, left: false
 			result "a [redacted:aws-access-token] b"`},
-		{tool: says("write", govern.Write, "text"), diary: &diary{begin: no}, want: `
+		{tool: saying("write", govern.Write, "text"), diary: &diary{begin: no}, want: `
 			begin write, fenced: true, approval ""
 			error call write: it did not begin: disk full`},
-		{tool: says("write", govern.Write, "text"), diary: &diary{done: no}, want: `
+		{tool: saying("write", govern.Write, "text"), diary: &diary{done: no}, want: `
 			begin write, fenced: true, approval ""
 			done write: "text", failed: false, left: false
 			error call write: its result was not kept: disk full`},
-		{tool: says("read", govern.Read, key), diary: &diary{record: no}, want: `
+		{tool: saying("read", govern.Read, key), diary: &diary{record: no}, want: `
 			begin read, fenced: false, approval ""
 			record tool/1/2/result: secrets aws-access-token enforce redact
 			error call read: its verdicts were not recorded: disk full`},
@@ -320,7 +320,7 @@ func TestSessionTells(t *testing.T) {
 		{tool: leaves, gone: true, want: `
 			begin leaves, fenced: true, approval ""
 			error call leaves: context canceled`},
-		{tool: says("late", govern.Write, "it happened"), gone: true, want: `
+		{tool: saying("late", govern.Write, "it happened"), gone: true, want: `
 			begin late, fenced: true, approval ""
 			done late: "it happened", failed: false, left: false
 			result "it happened"`},
@@ -353,7 +353,7 @@ func TestSessionTells(t *testing.T) {
 
 // A refusal is recorded, and nothing runs.
 func TestSessionRefuses(t *testing.T) {
-	ran := says("write", govern.Write, "")
+	ran := saying("write", govern.Write, "")
 	ran.run = func(context.Context, json.RawMessage) (govern.ToolOutput, error) { panic("it ran") }
 	denied := ran
 	denied.spec.Name = "denied"
@@ -406,7 +406,7 @@ func TestResultScreened(t *testing.T) {
 		{"too long", govern.ToolOutput{Text: strings.Repeat("€", tool.MaxText)}, guard.Enforce, guard.Redact,
 			strings.Repeat("€", tool.MaxText/3) + "\n[cut: 65536 of 196608 bytes]", guard.Allow},
 	} {
-		it := says("it", govern.Read, "")
+		it := saying("it", govern.Read, "")
 		it.run = func(context.Context, json.RawMessage) (govern.ToolOutput, error) { return c.out, nil }
 		d := &diary{}
 		s := session(t, d, govern.Profile{Input: []guard.Member{{Guard: secretsGuard(t, c.verdict), Mode: c.mode}}}, govern.SessionConfig{Tools: []govern.Tool{it}})
@@ -466,7 +466,7 @@ func TestReadingInPiecesHidesSecrets(t *testing.T) {
 // Calls of one session may run at the same time.
 func TestSessionConcurrently(t *testing.T) {
 	d := &diary{}
-	s := session(t, d, govern.Profile{}, govern.SessionConfig{Fence: d, Tools: []govern.Tool{says("read", govern.Read, "text")}})
+	s := session(t, d, govern.Profile{}, govern.SessionConfig{Fence: d, Tools: []govern.Tool{saying("read", govern.Read, "text")}})
 	var wg sync.WaitGroup
 	texts := make([]string, 8)
 	for i := range texts {

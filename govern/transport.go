@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,6 +64,7 @@ type call struct {
 	asked    *wire.Request // nil for a list of models
 	upstream *Upstream
 	watch    *Exchange
+	header   http.Header // of the upstream's answer, what of it may be passed on
 }
 
 // identify says what a request wants, of whom, under which profile.
@@ -112,10 +114,10 @@ func (c *call) judgeRequest() (*http.Response, error) {
 	}
 	c.asked = asked
 	outcome := asked.Outcome
-	if outcome.Status == wire.Allowed && !c.profile.allows(asked.Model) {
-		outcome.Status, outcome.Guard, outcome.Rule = wire.Blocked, "policy", "models"
-	}
 	denied := outcome.Status != wire.Allowed && outcome.Status != wire.Redacted
+	if !denied && !c.profile.allows(asked.Model) {
+		outcome, denied = wire.Outcome{Status: wire.Blocked, Guard: "policy", Rule: "models"}, true
+	}
 	first := ""
 	if !denied {
 		first = c.upstreams()[0].Name
@@ -134,12 +136,13 @@ func (c *call) judgeRequest() (*http.Response, error) {
 }
 
 // modelName is the model asked for, as far as it may be recorded: one that the
-// profile does not know could be anything.
+// profile does not know could be anything, and one with a finding is evidence.
 func (c *call) modelName() string {
-	if c.profile.allows(c.asked.Model) && grammatical(c.asked.Model) {
-		return c.asked.Model
+	found := slices.ContainsFunc(c.asked.Decisions, func(d wire.Decision) bool { return d.Channel == "model" })
+	if found || !c.profile.allows(c.asked.Model) || !grammatical(c.asked.Model) {
+		return ""
 	}
-	return ""
+	return c.asked.Model
 }
 
 // callUpstream asks the profile's upstreams in turn until one answers.
@@ -181,6 +184,10 @@ func (c *call) estimate() wire.Usage {
 
 // judgeAnswer makes the governed answer of an upstream's.
 func (c *call) judgeAnswer(resp *http.Response) (*http.Response, error) {
+	if err := c.judgeHeader(resp.Header); err != nil {
+		resp.Body.Close()
+		return nil, err
+	}
 	opt := wire.Options{Context: c.ctx, Chain: c.profile.output, Run: c.run}
 	if c.asked != nil {
 		opt.Choices, opt.Usage, opt.Input = c.asked.Choices, c.asked.Usage, c.asked.Tokens
@@ -191,16 +198,16 @@ func (c *call) judgeAnswer(resp *http.Response) (*http.Response, error) {
 	body, err := decoded(resp)
 	if err != nil {
 		resp.Body.Close()
-		return c.broken(err.Error())
+		return c.broken(resp.StatusCode, err.Error())
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	streamed := c.asked != nil && c.asked.Stream && resp.StatusCode < 300
 	switch {
 	case streamed && kind == "text/event-stream":
-		return c.respond(resp.StatusCode, resp.Header, "text/event-stream", newStreamBody(c, opt, resp.Body, body)), nil
-	case streamed || kind != "application/json":
+		return c.respond(resp.StatusCode, "text/event-stream", newStreamBody(c, opt, resp.Body, body)), nil
+	case streamed || kind != "application/json" || resp.StatusCode >= 300 && resp.StatusCode < 400:
 		resp.Body.Close()
-		return c.broken(fmt.Sprintf("the upstream answered %d with something that is not %s", resp.StatusCode, wanted(streamed)))
+		return c.broken(resp.StatusCode, fmt.Sprintf("the upstream answered %d with something that is not %s", resp.StatusCode, wanted(streamed)))
 	}
 	return c.wholeAnswer(opt, resp, body)
 }
@@ -213,32 +220,32 @@ func (c *call) wholeAnswer(opt wire.Options, resp *http.Response, body io.Reader
 	case err != nil && c.ctx.Err() != nil:
 		return nil, errors.Join(c.settle(wire.Outcome{Status: wire.Cancelled, Usage: c.estimate()}), c.ctx.Err())
 	case err != nil:
-		return c.broken("the upstream's answer ended too early")
+		return c.broken(resp.StatusCode, "the upstream's answer ended too early")
 	case len(doc) > maxAnswer:
-		return c.broken(fmt.Sprintf("the upstream's answer is larger than %d bytes", maxAnswer))
+		return c.broken(resp.StatusCode, fmt.Sprintf("the upstream's answer is larger than %d bytes", maxAnswer))
 	}
 	judge := c.format.Answer
 	if c.route.models {
 		judge = c.format.Models
 	}
+	if resp.StatusCode >= 400 {
+		opt.Failed = fmt.Sprintf("the upstream answered %d", resp.StatusCode)
+	}
 	v := judge(opt, doc)
 	if err := c.keepVerdicts(v.Decisions); err != nil {
 		return nil, err
 	}
-	if resp.StatusCode >= 400 && v.Outcome.Status == wire.Allowed {
-		v.Outcome.Status, v.Outcome.Reason = wire.UpstreamFailed, fmt.Sprintf("the upstream answered %d", resp.StatusCode)
-		v.Doc = wire.WithOutcome(v.Doc, c.run, v.Outcome)
-	}
 	if v.Doc == nil {
-		return c.failed(v.Outcome)
+		return c.failed(resp.StatusCode, v.Outcome)
 	}
 	if err := c.settle(v.Outcome); err != nil {
 		return nil, err
 	}
-	return c.document(resp.StatusCode, resp.Header, v), nil
+	return c.document(resp.StatusCode, v), nil
 }
 
-// keep records facts about the call.
+// keep records facts about the call. If that fails the call has failed, for
+// who watches it too: nothing that depends on the facts may show.
 func (c *call) keep(first Fact, more ...Fact) error {
 	now := time.Now()
 	records := make([]Record, 0, 1+len(more))
@@ -246,6 +253,7 @@ func (c *call) keep(first Fact, more ...Fact) error {
 		records = append(records, Record{Run: c.run, At: now, Fact: f})
 	}
 	if err := c.t.record(records...); err != nil {
+		c.watch.set(c.run, wire.Outcome{Status: wire.UpstreamFailed, Reason: "the record could not be kept"})
 		return fmt.Errorf("govern: the request was not recorded: %w", err)
 	}
 	return nil
@@ -261,8 +269,11 @@ func (c *call) keepVerdicts(ds []wire.Decision) error {
 
 // settle records how the call ended, and tells who watches.
 func (c *call) settle(o wire.Outcome) error {
-	c.watch.set(c.run, o)
-	return c.keep(Settled{Status: o.Status, Reason: o.Reason, Usage: o.Usage})
+	err := c.keep(Settled{Status: o.Status, Reason: o.Reason, Usage: o.Usage})
+	if err == nil {
+		c.watch.set(c.run, o)
+	}
+	return err
 }
 
 func verdicts(ds []wire.Decision) []Fact {

@@ -56,7 +56,8 @@ type Outcome struct {
 }
 
 // Outcome returns how the call ended; ok is false before its answer has been
-// read to the end or closed.
+// read to the end or closed, and where nothing was asked of a model: a path that
+// is not served, a body that is not read.
 func (x *Exchange) Outcome() (o Outcome, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -145,5 +147,34 @@ func TestDemoJSON(t *testing.T) {
 		if kinds[0] != "started" || kinds[1] != "verdict" || kinds[len(kinds)-1] != "settled" {
 			t.Errorf("%s: %v", run, kinds)
 		}
+	}
+}
+
+// What the README shows of the demo is what the demo shows, but for names of
+// runs and what depends on the clock.
+func TestReadmeShowsTheDemo(t *testing.T) {
+	page, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, out, _ := runDemo(t)
+	varies := regexp.MustCompile(`run_\w+|[0-9.]+ bytes waited on average, \d+ at most`)
+	shown := varies.ReplaceAllString(out, "…")
+	blocks := strings.Split(string(page), "```\n")
+	lines := 0
+	for _, at := range []string{"export ANTHROPIC_API_KEY", "finish_reason content_filter"} {
+		i := slices.IndexFunc(blocks, func(b string) bool { return strings.Contains(b, at) })
+		if i < 0 {
+			t.Fatalf("README.md does not show %q", at)
+		}
+		for line := range strings.SplitSeq(varies.ReplaceAllString(blocks[i], "…"), "\n") {
+			lines++
+			if !strings.Contains(shown, line) {
+				t.Errorf("README.md shows %q, the demo does not", line)
+			}
+		}
+	}
+	if lines < 10 {
+		t.Errorf("only %d lines of the demo are in README.md", lines)
 	}
 }

@@ -44,8 +44,12 @@ func withBinary(m *testing.M) int {
 //
 //	exits CODE stoplog ARG…    run it and want that exit code
 //	bytes FILE TEXT [COUNT]    write TEXT, with Go's escapes, COUNT times
+//	serving FLAG…              start `stoplog serve` and wait until it listens
+//	ask PATH [BODY [PROFILE]]  ask it; the answer is stdout: the status, then the body
+//	ends CODE                  end it by SIGTERM, want that exit code; its talk is stderr
 //
-// and the variable ESC, the character that begins a terminal's control sequences.
+// and the variables ESC, the character that begins a terminal's control sequences,
+// and EXAMPLES, the project's folder of them.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                "testdata/script",
@@ -54,13 +58,22 @@ func TestScript(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("ESC", "\x1b")
+			examples, err := filepath.Abs("../../examples")
+			if err != nil {
+				return err
+			}
+			env.Setenv("EXAMPLES", examples)
+			env.Values[serverKey{}] = &server{}
 			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/.config")
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/.state")
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": scriptExits,
-			"bytes": scriptBytes,
+			"exits":   scriptExits,
+			"bytes":   scriptBytes,
+			"serving": scriptServing,
+			"ask":     scriptAsk,
+			"ends":    scriptEnds,
 		},
 	})
 }

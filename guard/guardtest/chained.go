@@ -137,13 +137,16 @@ func (s *subject) orders() {
 func (s *subject) shadows(tr *trace) {
 	s.t.Helper()
 	for _, at := range s.cuts() {
+		alone := s.through(s.pieces(at))
 		out := s.through(s.pieces(at), guard.Member{Guard: s.Guard, Mode: guard.Shadow})
-		if out.after[at] != at || !bytes.Equal(out.text, s.text) || out.stop != nil {
-			s.errorf("in shadow, cut at %d: %d bytes are out there, %q in the end, and the stop is %+v", at, out.after[at], out.text, out.stop)
+		decisions := out.decisions
+		out.decisions = nil
+		if err := out.differs(alone); err != nil {
+			s.errorf("in shadow, cut at %d, %v; without the guard it is so", at, err)
 			return
 		}
-		if len(out.decisions) != len(tr.reported) {
-			s.errorf("in shadow, cut at %d: %d decisions are recorded for %d findings", at, len(out.decisions), len(tr.reported))
+		if len(decisions) != len(tr.reported) {
+			s.errorf("in shadow, cut at %d, %d decisions are recorded for %d findings", at, len(decisions), len(tr.reported))
 			return
 		}
 	}

@@ -110,15 +110,24 @@ func classify(rules []*rule) *classes {
 
 func paginate(spans []span) *classes {
 	c := &classes{}
+	uniform := make(map[class]uint16)
 	ids := make(map[[1 << pageBits]class]uint16)
 	for i := range c.page {
+		first := rune(i << pageBits)
+		for len(spans) > 1 && spans[1].first <= first {
+			spans = spans[1:]
+		}
+		whole := len(spans) == 1 || spans[1].first >= first+1<<pageBits
+		if id, ok := uniform[spans[0].class]; whole && ok {
+			c.page[i] = id
+			continue
+		}
 		var page [1 << pageBits]class
-		for j := range page {
-			r := rune(i<<pageBits | j)
-			for len(spans) > 1 && spans[1].first <= r {
-				spans = spans[1:]
+		for j, at := 0, 0; j < len(page); j++ {
+			for at+1 < len(spans) && spans[at+1].first <= first+rune(j) {
+				at++
 			}
-			page[j] = spans[0].class
+			page[j] = spans[at].class
 		}
 		id, ok := ids[page]
 		if !ok {
@@ -127,6 +136,9 @@ func paginate(spans []span) *classes {
 			c.class = append(c.class, page)
 		}
 		c.page[i] = id
+		if whole {
+			uniform[spans[0].class] = id
+		}
 	}
 	return c
 }

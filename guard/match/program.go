@@ -15,6 +15,7 @@ type program struct {
 	open, close uint32         // the capture instructions' arguments at the group's ends
 	looks       syntax.EmptyOp // the assertions that the pattern makes
 	bound       int            // most bytes held for it; -1 if there is no such number
+	needle      needle
 }
 
 // compile parses a rule's pattern, checks that the rule makes sense as one that
@@ -39,7 +40,7 @@ func compile(r Rule) (*program, error) {
 	} else {
 		re = withoutLead(re)
 	}
-	p := &program{open: uint32(2 * group), close: uint32(2*group + 1), bound: bound(re, group)}
+	p := &program{open: uint32(2 * group), close: uint32(2*group + 1), bound: bound(re, group), needle: needleOf(re)}
 	prog, err := syntax.Compile(re.Simplify())
 	if err != nil {
 		return nil, fmt.Errorf("compile pattern: %w", err)

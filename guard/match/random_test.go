@@ -1,6 +1,7 @@
 package match
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -47,6 +48,9 @@ func (p *patternMaker) rule(id int) Rule {
 			r.Pattern = "[ab]{0,3}?" + r.Pattern
 		}
 		if p.IntN(3) == 0 {
+			r.Pattern = "[abé ]{1,9}" + []string{"k", "1", "-", "s"}[p.IntN(4)] + r.Pattern
+		}
+		if p.IntN(3) == 0 {
 			r.Pattern = "(?:" + r.Pattern + ")" + p.expr(1)
 		}
 	}
@@ -59,9 +63,17 @@ func (p *patternMaker) rule(id int) Rule {
 var pieces = []string{"a", "a", "b", "k", "ab", "kk", "é", " ", "\n", "K", "ſ", "s", "S", "K", "ÿ", "\xff", "\xc3", "\xe2\x82", "\ufffd", "1", "-"}
 
 func (p *patternMaker) text() []byte {
+	n := p.IntN(40)
+	if p.IntN(5) == 0 {
+		n *= 20 // long enough to look for needles
+	}
+	of := pieces
+	if p.IntN(3) == 0 {
+		of = pieces[:1+p.IntN(len(pieces))] // some never, or seldom
+	}
 	var b strings.Builder
-	for range p.IntN(40) {
-		b.WriteString(pieces[p.IntN(len(pieces))])
+	for range n {
+		b.WriteString(of[p.IntN(len(of))])
 	}
 	return []byte(b.String())
 }
@@ -71,22 +83,21 @@ func (p *patternMaker) cuts() map[string]func() int {
 		"whole":  func() int { return 1 << 20 },
 		"small":  func() int { return p.IntN(6) },
 		"larger": func() int { return 1 + p.IntN(30) },
+		"large":  func() int { return 1 + p.IntN(300) },
 	}
 }
+
+var sets = flag.Int("sets", 400, "how many sets of random patterns to try")
 
 // TestRandomPatterns compares sets of random patterns with package regexp, in
 // many cuts; with the budget for states as it is, and so small that states are
 // forgotten all the time.
 func TestRandomPatterns(t *testing.T) {
-	sets := 6000
-	if testing.Short() {
-		sets = 600
-	}
 	for _, budget := range []int{stateBudget, 2000} {
 		t.Run(fmt.Sprint("budget ", budget), func(t *testing.T) {
 			p := &patternMaker{Rand: rand.New(rand.NewPCG(1, uint64(budget)))}
 			var texts, withFindings, findings, refused int
-			for range sets {
+			for range *sets {
 				var rules []Rule
 				for id := range 1 + p.IntN(3) {
 					r := p.rule(id)
@@ -116,8 +127,8 @@ func TestRandomPatterns(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d rule sets, %d patterns refused; %d texts in 4 cuts, %d%% with findings, %d findings",
-				sets, refused, texts, 100*withFindings/texts, findings)
+			t.Logf("%d rule sets, %d patterns refused; %d texts in 5 cuts, %d%% with findings, %d findings",
+				*sets, refused, texts, 100*withFindings/texts, findings)
 			if withFindings*4 < texts {
 				t.Errorf("only %d of %d texts have findings: they prove too little", withFindings, texts)
 			}

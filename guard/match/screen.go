@@ -34,7 +34,7 @@ type screen struct {
 	pending []finding // decided, not yet reported; in order
 	out     []guard.Finding
 	mac     hash.Hash
-	steps   int64 // bytes read by the wake tables and by every rule
+	steps   int64 // bytes read by the wake tables and by every rule, and moved
 }
 
 // finding is a guard.Finding in the making.
@@ -57,18 +57,17 @@ func (s *screen) Write(p []byte) (guard.Progress, error) {
 		s.block(p[:blockSize], false)
 		p = p[blockSize:]
 	}
-	s.block(p, false)
-	return s.progress(s.settled()), nil
+	return s.progress(s.block(p, false)), nil
 }
 
 // Close implements [guard.Screen].
 func (s *screen) Close() (guard.Progress, error) {
-	s.block(nil, true)
-	return s.progress(s.done), nil
+	return s.progress(s.block(nil, true)), nil
 }
 
-// block scans the next piece, and at the end of the text what is left.
-func (s *screen) block(p []byte, last bool) {
+// block scans the next piece, and at the end of the text what is left. It
+// returns what is settled.
+func (s *screen) block(p []byte, last bool) int64 {
 	own := len(s.kept) > 0
 	all := p
 	if own {
@@ -94,7 +93,12 @@ func (s *screen) block(p []byte, last bool) {
 		s.before = s.kindBefore(whole)
 	}
 	s.done = s.base + int64(whole)
-	s.keep(all, int(s.settled()-s.base), own)
+	settled := s.done
+	if !last {
+		settled = s.settled()
+	}
+	s.keep(all, int(settled-s.base), own)
+	return settled
 }
 
 // unfinished returns how many bytes at the end of text are the beginning of a
@@ -147,6 +151,7 @@ func (s *screen) keep(all []byte, from int, own bool) {
 		return
 	}
 	s.base += int64(from)
+	s.steps += int64(len(all) - from)
 }
 
 // progress reports the findings that start before settled; all that do are

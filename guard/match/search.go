@@ -12,7 +12,10 @@ type search struct {
 	regs  []int64 // offsets of its threads' groups, from 1 on; 0 is written to and not read
 	spare []int64
 	found accepted // meaningful while at.found
-	free  int      // while a piece is scanned: where it came to rest
+
+	// While a piece is scanned:
+	free   int // where it comes to rest
+	needle int // where its rule's next needle is, if that is not behind
 }
 
 // accepted is a match that stands unless a better one comes.
@@ -86,23 +89,26 @@ func (s *screen) run(b *bank, n int, q *search, i, rest int) int {
 			c = r.shared[b.classes.of(ru)]
 		}
 		cell := atomic.LoadUint32(&cells[row+uint32(c)])
-		if cell == 0 {
-			t, cell = r.learn(t.at(row), c)
-			cells = t.cells
-		}
-		at := s.base + int64(i)
-		i += w
 		if cell&walk != 0 {
 			row = cell >> actions
 			// The new register is the last one; without one, the write goes
 			// nowhere. That is cheaper than to ask.
-			last := cells[row] & -(cell >> 1 & 1)
-			if int(last) >= len(regs) {
-				regs = append(regs, make([]int64, int(last)+1-len(regs))...)
+			last := int(cells[row] & -(cell >> 1 & 1))
+			if last >= len(regs) {
+				regs = append(regs, make([]int64, last+1-len(regs))...)
 			}
-			regs[last] = at
+			regs[last] = s.base + int64(i)
+			i += w
 			continue
 		}
+		if cell == 0 {
+			// Learnt, it is looked at again.
+			t, row = r.learn(t.at(row), c)
+			cells = t.cells
+			continue
+		}
+		at := s.base + int64(i)
+		i += w
 		m := t.moves[cell>>actions]
 		q.regs = regs
 		to := s.take(r, q, m, at, s.base+int64(i))

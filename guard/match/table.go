@@ -75,10 +75,24 @@ func (r *rule) begin(generation int) {
 	r.states = make(map[string]*state)
 	r.weight = 0
 	t := r.sized(generation, 8)
-	r.table.Store(t)
 	for k := range kinds {
-		t.idle[k] = r.intern(nil, seen(k, r.prog.looks), false)
+		prev := seen(k, r.prog.looks)
+		key := string(r.build.key(nil, prev, false))
+		if r.states[key] == nil {
+			r.states[key] = t.add(r.newState(nil, prev, false))
+		}
+		t.idle[k] = r.states[key]
 	}
+	r.table.Store(t)
+}
+
+// add gives a new state a row. There is room for it.
+func (t *table) add(s *state) *state {
+	s.generation, s.row = t.generation, uint32(t.nstates*t.stride)
+	t.cells[s.row] = uint32(s.regs)
+	t.states[t.nstates] = s
+	t.nstates++
+	return s
 }
 
 func (r *rule) sized(generation, rows int) *table {
@@ -117,14 +131,14 @@ func (r *rule) enter(s *state) (*table, uint32) {
 	return r.table.Load(), s.row
 }
 
-// learn works out where a state leads by a class, and returns the table that
-// knows and the cell.
+// learn works out where a state leads by a class, and returns a table in which
+// the cell is known and the state's row in it.
 func (r *rule) learn(from *state, c class) (*table, uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	from = r.intern(from.threads, from.prev, from.found)
-	if cell := r.table.Load().cells[from.row+uint32(c)]; cell != 0 {
-		return r.table.Load(), cell
+	if t := r.table.Load(); t.cells[from.row+uint32(c)] != 0 {
+		return t, from.row
 	}
 	prev := seen(kindOf(r.samples[c]), r.prog.looks)
 	threads, match, accept := r.build.step(from, r.samples[c], prev)
@@ -137,9 +151,8 @@ func (r *rule) learn(from *state, c class) (*table, uint32) {
 	if t.nmoves == len(t.moves) {
 		t = r.grow()
 	}
-	cell := t.cell(from, m)
-	atomic.StoreUint32(&t.cells[from.row+uint32(c)], cell)
-	return t, cell
+	atomic.StoreUint32(&t.cells[from.row+uint32(c)], t.cell(from, m))
+	return t, from.row
 }
 
 // cell encodes a move. A move that has nothing to do but to add a register is
@@ -177,11 +190,7 @@ func (r *rule) intern(threads []thread, prev kind, found bool) *state {
 	if t.nstates == len(t.states) {
 		t = r.grow()
 	}
-	s.generation, s.row = t.generation, uint32(t.nstates*len(r.samples))
-	t.cells[s.row] = uint32(s.regs)
-	t.states[t.nstates] = s
-	t.nstates++
-	r.states[string(key)] = s
+	r.states[string(key)] = t.add(s)
 	return s
 }
 

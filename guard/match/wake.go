@@ -2,6 +2,7 @@ package match
 
 import (
 	"math/bits"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -9,16 +10,18 @@ import (
 const bankSize = 64
 
 // A bank is the wake table of some rules. A rule's search starts at a rune if
-// the rule's bit is set both in the entry of the rune, after one of the kind
-// before it, and in the entry of the byte that follows. The second looks ahead
-// only to save work: a rule without its bit would fall asleep at once.
+// the rule's bit is set in the entry of the rune, after one of the kind before
+// it, and in those of the two bytes that follow. Looking ahead only saves work: a
+// search that starts without these bits would come to rest at once.
 type bank struct {
 	rules   []*rule
 	classes *classes
 	ascii   [int(kinds) * utf8.RuneSelf]uint64 // by kind and rune
 	beyond  [kinds][]uint64                    // by kind and class of the engine
-	follow  [256]uint64                        // by byte; all bits where it begins a longer rune
+	second  [256]uint64                        // by byte; all bits where it begins a longer rune
+	third   [256]uint64
 	kind    [256]kind
+	needled uint64 // the rules that have a needle
 }
 
 func newBank(rules []*rule, classes *classes) *bank {
@@ -27,7 +30,8 @@ func newBank(rules []*rule, classes *classes) *bank {
 		b.kind[c] = kindOf(rune(c))
 		if c >= utf8.RuneSelf {
 			b.kind[c] = other
-			b.follow[c] = ^uint64(0)
+			b.second[c] = ^uint64(0)
+			b.third[c] = ^uint64(0)
 		}
 	}
 	for k := range b.beyond {
@@ -41,76 +45,129 @@ func newBank(rules []*rule, classes *classes) *bank {
 
 // add enters a rule.
 func (b *bank) add(r *rule, bit uint64) {
-	first := make(map[string]*state) // where a search can be after one rune
+	first := make(fronts)
 	for k := range kinds {
-		for c := 1; c < len(r.samples); c++ {
-			to := r.lead(r.table.Load().idle[k], class(c))
+		for c := class(1); int(c) < len(r.samples); c++ {
+			to := r.lead(r.table.Load().idle[k], c)
 			if to.idle() {
 				continue
 			}
-			first[string(r.build.key(to.threads, to.prev, to.found))] = to
-			for a, ac := range r.ascii {
-				if int(ac) == c {
-					b.ascii[int(k)*utf8.RuneSelf+a] |= bit
-				}
-			}
-			for s, sc := range r.shared {
-				if int(sc) == c {
-					b.beyond[k][s] |= bit
-				}
-			}
+			first.add(r, front{to.threads, to.prev, to.over || to.found})
+			mark(b.ascii[int(k)*utf8.RuneSelf:][:utf8.RuneSelf], r.ascii[:], c, bit)
+			mark(b.beyond[k], r.shared, c, bit)
 		}
 	}
-	second := make([]bool, len(r.samples))
-	for _, s := range first {
-		for c := 1; c < len(second); c++ {
-			second[c] = second[c] || r.survives(s, class(c))
-		}
+	if r.prog.needle.reach > 0 {
+		b.needled |= bit
 	}
-	for a, c := range r.ascii {
-		if second[c] {
-			b.follow[a] |= bit
+	second := first.advance(r, func(c class) { mark(b.second[:utf8.RuneSelf], r.ascii[:], c, bit) })
+	second.advance(r, func(c class) { mark(b.third[:utf8.RuneSelf], r.ascii[:], c, bit) })
+}
+
+// mark sets a bit in the entries that are of class c.
+func mark(entries []uint64, of []class, c class, bit uint64) {
+	for i := range of {
+		if of[i] == c {
+			entries[i] |= bit
 		}
 	}
 }
 
-// survives says whether a rune matters to the threads of s.
-func (r *rule) survives(s *state, c class) bool {
-	if s.over || s.found {
-		return true
+// A front is where a search can be after its first runes, without those that
+// start behind it.
+type front struct {
+	threads []thread
+	prev    kind
+	match   bool // it came to a match: whatever follows, it mattered
+}
+
+// fronts are those of a rule after equally many runes, by key.
+type fronts map[string]front
+
+func (fs fronts) add(r *rule, f front) {
+	f.threads = slices.Clone(f.threads)
+	for i := range f.threads {
+		f.threads[i].group = group{unset, unset} // no matter
 	}
-	sample := r.samples[c]
-	for _, l := range r.build.reach(s.threads, s.prev, seen(kindOf(sample), r.prog.looks), false) {
-		if l.match || r.prog.inst[l.pc].MatchRune(sample) {
-			return true
+	fs[string(r.build.key(f.threads, f.prev, f.match))] = f
+}
+
+// advance returns the fronts after one more rune, and tells the classes by
+// which there are any.
+func (fs fronts) advance(r *rule, matters func(class)) fronts {
+	next := make(fronts)
+	for c := class(1); int(c) < len(r.samples); c++ {
+		prev := seen(kindOf(r.samples[c]), r.prog.looks)
+		some := false
+		for _, f := range fs {
+			to := front{match: true}
+			if !f.match {
+				alone := &state{threads: f.threads, prev: f.prev, found: true}
+				to.threads, _, to.match = r.build.step(alone, r.samples[c], prev)
+				to.prev = prev
+			}
+			if to.match || len(to.threads) > 0 {
+				some = true
+				next.add(r, to)
+			}
+		}
+		if some {
+			matters(c)
 		}
 	}
-	return false
+	return next
 }
 
 // lead returns the state to which another leads.
 func (r *rule) lead(from *state, c class) *state {
-	t, cell := r.learn(from, c)
+	t, row := r.learn(from, c)
+	cell := t.cells[row+uint32(c)]
 	if cell&walk == 0 {
 		return t.moves[cell>>actions].to
 	}
 	return t.at(cell >> actions)
 }
 
+// short is a piece of text in which it does not pay to look for needles.
+const short = 64
+
 // scan reads text[from:] for the bank's rules, of which those in awake are in
 // the middle of a search. It returns those that are in one at the text's end.
 func (b *bank) scan(s *screen, searches []search, awake uint64, from int) uint64 {
 	text := s.text
-	never := len(text) + 1
-	next := never // where the first of those awake comes to rest
+	next := len(text) + 1 // where the first of those awake comes to rest
 	for m := awake; m != 0; m &= m - 1 {
 		n := bits.TrailingZeros64(m)
 		q := &searches[n]
 		q.free = s.run(b, n, q, from, from)
 		next = min(next, q.free)
 	}
+	if len(text)-from > short {
+		for m := b.needled; m != 0; m &= m - 1 {
+			n := bits.TrailingZeros64(m)
+			q := &searches[n]
+			q.needle = -1 // not looked for in this text
+			if awake>>n&1 == 0 {
+				q.free = b.dormant(n, q, text, from)
+				next = min(next, q.free)
+				awake |= 1 << n
+			}
+		}
+	}
 	before := s.before
 	for i := from; i < len(text); {
+		// Most of the time nothing begins and nothing ends.
+		for stop := min(next, len(text)-2); i < stop; i++ {
+			c := text[i]
+			if c >= utf8.RuneSelf {
+				break
+			}
+			wake := b.ascii[int(before)*utf8.RuneSelf+int(c)]
+			if wake&b.second[text[i+1]]&b.third[text[i+2]]&^awake != 0 {
+				break
+			}
+			before = b.kind[c]
+		}
 		c, w := text[i], 1
 		var wake uint64
 		if c < utf8.RuneSelf {
@@ -120,11 +177,9 @@ func (b *bank) scan(s *screen, searches []search, awake uint64, from int) uint64
 			r, w = utf8.DecodeRune(text[i:])
 			wake = b.beyond[before][b.classes.of(r)]
 		}
-		if i+w < len(text) {
-			wake &= b.follow[text[i+w]]
-		}
+		wake &= b.ahead(text[i+w:])
 		if i >= next {
-			awake, next = rested(searches, awake, i, never)
+			awake, next = b.rested(searches, awake, text, i)
 		}
 		if wake &^= awake; wake != 0 {
 			awake |= wake
@@ -133,8 +188,21 @@ func (b *bank) scan(s *screen, searches []search, awake uint64, from int) uint64
 		before = b.kind[c]
 		i += w
 	}
-	awake, _ = rested(searches, awake, len(text), never)
+	awake, _ = b.rested(searches, awake, text, len(text))
 	return awake
+}
+
+// ahead returns the rules to which the bytes that follow a first rune matter.
+// Where one begins a longer rune, or is not there yet, it may matter to all.
+func (b *bank) ahead(text []byte) uint64 {
+	if len(text) == 0 {
+		return ^uint64(0)
+	}
+	all := b.second[text[0]]
+	if len(text) > 1 && text[0] < utf8.RuneSelf {
+		all &= b.third[text[1]]
+	}
+	return all
 }
 
 // rouse starts searches at text[i] and returns where the first comes to rest.
@@ -150,16 +218,20 @@ func (s *screen) rouse(b *bank, searches []search, wake uint64, before kind, i i
 	return next
 }
 
-// rested takes those from awake that came to rest at i or before, and returns
-// where the next of the others does.
-func rested(searches []search, awake uint64, i, never int) (still uint64, next int) {
-	next = never
+// rested takes those from awake that came to rest at i or before and may start
+// again, and returns where the next of the others does.
+func (b *bank) rested(searches []search, awake uint64, text []byte, i int) (still uint64, next int) {
+	next = len(text) + 1
 	for m := awake; m != 0; m &= m - 1 {
 		n := bits.TrailingZeros64(m)
-		if free := searches[n].free; free <= i {
+		q := &searches[n]
+		if q.free <= i && b.needled>>n&1 != 0 && len(text)-i > short {
+			q.free = b.dormant(n, q, text, i)
+		}
+		if q.free <= i {
 			awake &^= 1 << n
 		} else {
-			next = min(next, free)
+			next = min(next, q.free)
 		}
 	}
 	return awake, next

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"bytes"
+
 	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/guard/match"
 )
@@ -34,6 +36,7 @@ func credentials() []match.Rule {
 			Pattern:  `://[^\s/:@"'\x60<>]{0,64}:(?P<secret>[^\s/@"'\x60<>]{1,100})@`,
 			Group:    "secret",
 			Severity: guard.High, Verdict: guard.Redact,
+			Validators: []match.Validator{filledIn},
 			Match: []string{
 				"postgres://app:" + "s3cr3t-p4ss" + "@db.internal:5432/app",
 				"https://ann:" + "hunter2" + "@example.com/",
@@ -44,6 +47,9 @@ func credentials() []match.Rule {
 				"https://ann@example.com/",
 				"see https://example.com: mail me@example.com",
 				"http://[::1]:8080/",
+				"https://ann:***@example.com/",
+				"postgres://${USER}:${PASSWORD}@${HOST}/app",
+				"https://%s:%s@%s/",
 			},
 		},
 	}
@@ -62,6 +68,16 @@ var mixed = match.Validator{Name: "mixed", Accept: func(text []byte) bool {
 		}
 	}
 	return false
+}}
+
+// filledIn accepts a password, not the place for one: a variable, a verb of
+// printf, a row of stars.
+var filledIn = match.Validator{Name: "filled-in", Accept: func(text []byte) bool {
+	switch {
+	case bytes.HasPrefix(text, []byte("${")), bytes.HasPrefix(text, []byte("{")), string(text) == "%s", string(text) == "%v":
+		return false
+	}
+	return len(text) == 1 || len(bytes.Trim(text, string(text[:1]))) > 0
 }}
 
 const basicAuth = "dXNlcjpw" + "YXNzd29yZDEyMzQ1Ng=="

@@ -65,6 +65,7 @@ func pii() []match.Rule {
 				"at 1720000000, 1720000000123 and 1720000000123456789",
 				"1234567890123456",
 				"0.4111111111111111",
+				"52525210 52525218 52525220",
 				"44111111111111111",
 				"id 4111111111111111abc",
 			},
@@ -112,16 +113,20 @@ func pii() []match.Rule {
 			// Written for people: with a +, or in groups. Bare digits are not a
 			// number to call.
 			ID: "phone",
-			Pattern: `\B\+[1-9](?:[ \x{A0}().-]{0,2}\d){7,14}\b` +
-				`|(?:\b1[ .-]?)?(?:\B\([2-9]\d{2}\) ?|\b[2-9]\d{2}[.\x{2010}-\x{2013}-])[2-9]\d{2}[ .\x{2010}-\x{2013}-]\d{4}\b`,
-			Severity: guard.Medium, Verdict: guard.Redact,
+			Pattern: `\B\+[1-9]\d{9,14}\b` +
+				`|\B\+[1-9]\d{0,2}(?:(?:[ \x{A0}.-]{1,2}\(?|\()\d{1,5}(?:\) ?\d{1,5})?){2,5}\b` +
+				`|(?:\b1[ .-])?(?:\B\([2-9]\d{2}\) ?[2-9]\d{2}[ .-]|\b[2-9]\d{2}\.[2-9]\d{2}\.|\b[2-9]\d{2}` + dash + `[2-9]\d{2}` + dash + `)\d{4}\b`,
+			Validators: []match.Validator{phoneDigits},
+			Severity:   guard.Medium, Verdict: guard.Redact,
 			Match: []string{
 				"call +44 20 7946 0958 now",
 				"+12025550143",
 				"(202) 555-0143",
 				"202-555-0143",
 				"1-202-555-0143",
+				"202.555.0143",
 				"+1 (202) 555.0143",
+				"+44 (0)20 7946 0958",
 			},
 			NoMatch: []string{
 				"1720000000",
@@ -131,6 +136,9 @@ func pii() []match.Rule {
 				"120 123 4567",
 				"1 + 1234567 = 1234568",
 				"1+1234567890",
+				"m=+123.456789000",
+				"clause 252.227-7013",
+				"+1 2 3",
 			},
 		},
 		{
@@ -147,6 +155,8 @@ func pii() []match.Rule {
 			},
 			NoMatch: []string{
 				"version 1.2.3.4",
+				"RFC 5280, Section 4.2.1.10",
+				"8.8.8.8",
 				"Chrome/120.0.0.0",
 				"256.1.1.20",
 				"1.2.3.4.5.60.7",
@@ -161,15 +171,22 @@ func pii() []match.Rule {
 // cards matches what is laid out like a card number of a brand that exists, and
 // a fraction that only ends like one, to be rejected.
 var cards = func() string {
-	four := gap + `?\d{4}`
+	// In groups, or in one piece: never half so, as columns of numbers are.
+	groups := func(sizes ...int) string {
+		apart, total := "", 0
+		for _, n := range sizes {
+			apart += fmt.Sprintf(`%s\d{%d}`, gap, n)
+			total += n
+		}
+		return fmt.Sprintf(`(?:%s|\d{%d})`, apart, total)
+	}
 	sixteen := `(?:4\d{3}` + // Visa
 		`|5[1-5]\d{2}|22(?:2[1-9]|[3-9]\d)|2[3-6]\d{2}|27(?:[01]\d|20)` + // Mastercard
 		`|6011|64[4-9]\d|65\d{2}` + // Discover
 		`|62\d{2}` + // UnionPay
-		`|35(?:2[89]|[3-8]\d))` + // JCB
-		four + four + four
-	fifteen := `3[47]\d{2}` + gap + `?\d{6}` + gap + `?\d{5}`             // American Express
-	fourteen := `3(?:0[0-5]|[689]\d)\d` + gap + `?\d{6}` + gap + `?\d{4}` // Diners Club
+		`|35(?:2[89]|[3-8]\d))` + groups(4, 4, 4) // JCB
+	fifteen := `3[47]\d{2}` + groups(6, 5)             // American Express
+	fourteen := `3(?:0[0-5]|[689]\d)\d` + groups(6, 4) // Diners Club
 	return `\b(?:\d{1,9}\.)?(?:` + sixteen + `|` + fifteen + `|` + fourteen + `)\b`
 }()
 
@@ -245,9 +262,22 @@ var ssn = match.Validator{Name: "ssn", Accept: func(text []byte) bool {
 	return area != "000" && area != "666" && area[0] != '9' && middle != "00" && serial != "0000"
 }}
 
-// hostIPv4 accepts the address of one host that is not this one. An address in
-// which no part has two digits is taken for a version, and one that ends in .0
-// for a network, or the version of a browser.
+// phoneDigits accepts what has as many digits as a number to call.
+var phoneDigits = match.Validator{Name: "phone-digits", Accept: func(text []byte) bool {
+	n := 0
+	for _, b := range text {
+		if '0' <= b && b <= '9' {
+			n++
+		}
+	}
+	return 8 <= n && n <= 16
+}}
+
+// hostIPv4 accepts the address of one host that is not this one. A number that
+// ends in .0 is a network's, or the version of a browser. One whose parts are
+// all below 32 is taken for a version, a section or an object identifier, unless
+// it begins with 10, as the addresses of private networks do: of the public
+// addresses, one in 4096 is like that.
 var hostIPv4 = match.Validator{Name: "host-ipv4", Accept: func(text []byte) bool {
 	a, err := netip.ParseAddr(string(text))
 	if err != nil || !a.Is4() {
@@ -257,5 +287,5 @@ var hostIPv4 = match.Validator{Name: "host-ipv4", Accept: func(text []byte) bool
 	if b[0] == 0 || b[3] == 0 || a.IsLoopback() || b == [4]byte{255, 255, 255, 255} {
 		return false
 	}
-	return max(b[0], b[1], b[2], b[3]) > 9
+	return b[0] == 10 || max(b[0], b[1], b[2], b[3]) >= 32
 }}

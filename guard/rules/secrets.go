@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"bytes"
+
 	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/guard/match"
 )
@@ -162,7 +164,7 @@ func secrets() []match.Rule {
 			Group:    "secret",
 			Severity: guard.High, Verdict: guard.Redact,
 			Validators: []match.Validator{
-				digit, match.Entropy(3.5),
+				digit, noSelector, match.Entropy(3.5),
 				match.Without("redacted", "placeholder", "changeme", "your-", "your_", "xxxxxx"),
 			},
 			Match: []string{
@@ -181,6 +183,8 @@ func secrets() []match.Rule {
 				`"completion_tokens": 4096, "prompt_tokens":1720000000`,
 				"keyboard: Logitech-MX-Keys-2023",
 				"api_key=api_key=api_key=api_key=api_key=",
+				"key := byteorder.BEUint64(b)",
+				"secret = ed25519.NewKeyFromSeed(seed)",
 				"api_key: ${API_KEY_FROM_ENV_2}",
 				"token: your-token-9a8b7c6d5e4f",
 				"key = value, and so on for the rest of the page",
@@ -201,6 +205,20 @@ var digit = match.Validator{Name: "digit", Accept: func(text []byte) bool {
 		}
 	}
 	return false
+}}
+
+// noSelector rejects a name of source code, such as binary.BigEndian.Uint32: it
+// has a point, and its digits stand in one place.
+var noSelector = match.Validator{Name: "no-selector", Accept: func(text []byte) bool {
+	runs, in := 0, false
+	for _, b := range text {
+		is := '0' <= b && b <= '9'
+		if is && !in {
+			runs++
+		}
+		in = is
+	}
+	return runs > 1 || !bytes.Contains(text, []byte("."))
 }}
 
 // Made-up secrets for the examples.

@@ -89,7 +89,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, m Mount) {
 	ctx, exchange := govern.Watch(govern.WithProfile(govern.WithProtocol(r.Context(), m.Protocol), profile))
 	resp, err := g.door.RoundTrip(outgoing(ctx, r, m))
 	if err != nil {
-		failed(ctx, w, m.Protocol, exchange, err)
+		failed(w, m.Protocol, exchange, err)
 		return
 	}
 	defer resp.Body.Close()
@@ -110,7 +110,9 @@ func outgoing(ctx context.Context, r *http.Request, m Mount) *http.Request {
 	return out
 }
 
-var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+// buffers hold what is copied at once: no more than the door reads at once,
+// since a stream holds one for as long as it lasts.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 8<<10); return &b }}
 
 // send copies an answer, and a streamed one as it comes. If it breaks off the
 // client has been told in its own protocol by then.
@@ -147,9 +149,9 @@ func wellEnded(err error) bool {
 }
 
 // failed answers a request that the door has no answer to.
-func failed(ctx context.Context, w http.ResponseWriter, protocol string, x *govern.Exchange, err error) {
-	if ctx.Err() != nil {
-		return // nobody is there
+func failed(w http.ResponseWriter, protocol string, x *govern.Exchange, err error) {
+	if errors.Is(err, context.Canceled) {
+		panic(http.ErrAbortHandler) // nobody is there, and nothing that looks like an answer may be
 	}
 	e := wire.Error{Status: http.StatusServiceUnavailable, Code: "not_recorded", Message: "the request was not served, since it could not be recorded"}
 	if o, ok := x.Outcome(); ok {
@@ -183,6 +185,9 @@ func answer(w http.ResponseWriter, protocol string, e wire.Error) {
 	}
 	e.Type = kind
 	w.Header().Set("Content-Type", "application/json")
+	if e.Status < 500 {
+		w.Header().Set("X-Should-Retry", "false")
+	}
 	w.WriteHeader(e.Status)
 	w.Write(f.Error(e))
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/stoplog/stoplog/guard"
@@ -47,13 +48,15 @@ func (d *anthropicStream) complete() bool { return d.message > 0 && !d.open }
 // table chooses by the type that the payload names. A payload of a type that
 // is not known is judged like a delta's field that is not.
 func (d *anthropicStream) table(payload, event []byte) (*table, bool, error) {
-	d.kind = payloadType(payload)
-	if len(event) > 0 && string(event) != d.kind {
+	kind := payloadType(payload)
+	if len(event) > 0 && !bytes.Equal(event, kind) {
 		return nil, false, &errRefused{what: "an event of the answer has another name than its type"}
 	}
-	if t := anthropicTables[d.kind]; t != nil && d.kind != "message" && d.kind != "request" && d.kind != "models" {
+	if t := anthropicTables[string(kind)]; t != nil && t.root.members["type"] != nil && t != anthropicTables["message"] {
+		d.kind = t.name
 		return t, false, nil
 	}
+	d.kind = string(kind)
 	return anthropicUnknown, false, nil
 }
 
@@ -66,23 +69,23 @@ var anthropicUnknown = func() *table {
 	return t
 }()
 
-// payloadType is the value of a payload's member type, "" if it has none. Of a
-// payload that is no document it may be anything: that is found out later.
-func payloadType(payload []byte) string {
+// payloadType is the value of a payload's member type, empty if it has none. Of
+// a payload that is no document it may be anything: that is found out later.
+func payloadType(payload []byte) []byte {
 	if rest, ok := bytes.CutPrefix(payload, []byte(`{"type":"`)); ok {
 		if name, _, ok := bytes.Cut(rest, []byte(`"`)); ok && bytes.IndexByte(name, '\\') < 0 {
-			return string(name)
+			return name
 		}
 	}
 	var s scanner
 	leaves, err := s.scan(payload, anthropicTables["ping"].root)
 	if err != nil {
-		return ""
+		return nil
 	}
 	if i := find(leaves, "type"); i >= 0 && leaves[i].token == '"' {
-		return string(unescape(nil, payload[leaves[i].from+1:leaves[i].to-1]))
+		return unescape(nil, payload[leaves[i].from+1:leaves[i].to-1])
 	}
-	return ""
+	return nil
 }
 
 func (d *anthropicStream) read(s *Stream, f *frame, leaves []leaf) error {
@@ -146,25 +149,21 @@ func (d *anthropicStream) read(s *Stream, f *frame, leaves []leaf) error {
 // screenFields screens what is no channel of a block.
 func (d *anthropicStream) screenFields(s *Stream, f *frame, leaves []leaf) error {
 	for _, lf := range leaves {
-		switch {
-		case lf.kind == JSON || lf.kind == Opaque:
+		switch lf.kind {
+		case JSON, Opaque:
 			continue
-		case lf.kind == Text && lf.token == '"':
-			if d.inBlock(lf) {
+		case Text:
+			if lf.token != '"' || d.inBlock(lf) {
 				continue
 			}
 			lf.kind, lf.path = Unknown, lf.node.channel
-		case lf.kind == Text:
-			lf.kind, lf.path = Unknown, lf.node.path
-		case lf.kind == Unknown && lf.stream && lf.token == '"':
-			continue
+		case Unknown:
+			if lf.stream && lf.token == '"' {
+				continue
+			}
 		}
-		sp, err := s.whole(&s.text, f.payload, lf)
-		if err != nil {
+		if err := s.field(f, lf); err != nil {
 			return err
-		}
-		if sp.to > 0 {
-			f.splices = append(f.splices, sp)
 		}
 	}
 	return nil
@@ -198,7 +197,7 @@ func (d *anthropicStream) block(s *Stream, f *frame, leaves []leaf) error {
 		return nil
 	}
 	if i := find(leaves, "call-name"); i >= 0 && leaves[i].token == '"' {
-		b.tool = string(s.content(&s.text, f.payload, leaves[i]))
+		b.tool = string(s.content(f.payload, leaves[i]))
 	}
 	return d.leaves(s, l, b, f, leaves)
 }
@@ -222,6 +221,9 @@ func (d *anthropicStream) leaves(s *Stream, l *lane, b *anthropicBlock, f *frame
 			return err
 		}
 	}
+	f.apart = d.kind == "content_block_delta" && !slices.ContainsFunc(leaves, func(l leaf) bool {
+		return l.kind == Unknown || l.kind == JSON || l.kind == Text && l.node.channel == "citation"
+	})
 	return nil
 }
 
@@ -238,14 +240,11 @@ func (d *anthropicStream) prefix(index int64) string {
 func (d *anthropicStream) leaf(s *Stream, l *lane, b *anthropicBlock, f *frame, lf leaf) error {
 	switch {
 	case lf.kind == Opaque && lf.node.channel == "signature":
-		if th := b.texts["thinking"]; th != nil && lf.to-lf.from > 2 {
-			s.closeLane(0)
-			f.signs = th
-		}
+		d.signature(s, b, f, lf)
 		return nil
-	case lf.kind == JSON:
+	case lf.kind == JSON && (lf.token == '"' || lf.token == '{'):
 	case lf.kind == Text && lf.token == '"' && d.inBlock(lf):
-	case lf.kind == Unknown && lf.stream && lf.token == '"':
+	case lf.kind == Unknown && lf.token == '"' && lf.stream:
 	default:
 		return nil
 	}
@@ -253,18 +252,13 @@ func (d *anthropicStream) leaf(s *Stream, l *lane, b *anthropicBlock, f *frame, 
 	if lf.node != nil {
 		role = lf.node.channel
 	}
-	var text []byte
+	text := s.said(f.payload, lf)
 	p := piece{at: lf.from + 1, end: lf.to - 1}
-	switch {
-	case lf.token == '"':
-		text = s.content(&s.text, f.payload, lf)
-	case lf.token == '{':
+	if lf.token == '{' {
 		p.at, p.end, p.bare = lf.from, lf.to, true
-		if text = f.payload[lf.from:lf.to]; d.kind == "content_block_start" && len(bytes.TrimSpace(text[1:len(text)-1])) == 0 {
+		if d.kind == "content_block_start" && len(bytes.TrimSpace(text[1:len(text)-1])) == 0 {
 			text, p.end = nil, p.at // stands for what the deltas will say
 		}
-	default:
-		return nil
 	}
 	once := role == "citation" || role == "result"
 	ch := b.texts[role]
@@ -286,6 +280,18 @@ func (d *anthropicStream) leaf(s *Stream, l *lane, b *anthropicBlock, f *frame, 
 	return nil
 }
 
+// signature ties a frame to the thinking that it signs. A signature in the
+// frame that begins a block goes alone: the block is there all the same.
+func (d *anthropicStream) signature(s *Stream, b *anthropicBlock, f *frame, lf leaf) {
+	if th := b.texts["thinking"]; th != nil && lf.to-lf.from > len(`""`) {
+		s.closeLane(0)
+		f.signs = th
+		if d.kind == "content_block_start" {
+			f.signature = span{lf.from, lf.to}
+		}
+	}
+}
+
 // channel opens a channel of a block.
 func (d *anthropicStream) channel(s *Stream, b *anthropicBlock, role string, lf leaf) *channel {
 	name, kind := b.prefix+role, guard.Text
@@ -303,6 +309,7 @@ func (d *anthropicStream) channel(s *Stream, b *anthropicBlock, role string, lf 
 		b.citations++
 	}
 	ch := s.channel(name, kind, "assistant", b.tool)
+	ch.whole = ch.whole || kind == guard.Document // half a quotation is none
 	b.texts[role] = ch
 	return ch
 }

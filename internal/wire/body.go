@@ -17,7 +17,6 @@ type Body struct {
 	*judgement
 	doc     []byte
 	leaves  []leaf
-	buf     []byte
 	splices []splice
 }
 
@@ -42,12 +41,15 @@ func (f *Format) Models(opt Options, doc []byte) Verdict {
 func (f *Format) document(opt Options, doc []byte, name string, read func(*Body, []leaf) error) Verdict {
 	b := &Body{judgement: newJudgement(opt.Context, opt.Chain, guard.Response), doc: doc}
 	b.outcome.usage.Input, b.outcome.prior = opt.Input, opt.Redacted
+	b.outcome.failure = opt.Failed
 	var sc scanner
 	leaves, err := sc.scan(doc, f.tables[name].root)
-	if err != nil {
+	switch b.leaves = leaves; {
+	case err != nil:
 		err = &errRefused{what: "the answer is not valid JSON: " + err.Error()}
-	} else {
-		b.leaves = leaves
+	case !isObject(doc):
+		err = &errRefused{what: "the answer is not a JSON object"}
+	default:
 		err = read(b, leaves)
 	}
 	if err != nil {
@@ -74,16 +76,14 @@ func (b *Body) fields(channel func(leaf) bool) error {
 		case Opaque, Copy, Alt, Bytes, JSON:
 			continue
 		case Text:
-			if l.token == '"' && channel != nil && channel(l) {
+			if channel != nil && channel(l) {
 				continue
 			}
 			l.kind, l.path = Unknown, l.node.path
 		case Number:
-			if l.token == '0' {
-				b.outcome.count(l.node.channel, b.doc[l.from:l.to])
-			}
+			b.outcome.count(l.node.channel, b.doc[l.from:l.to])
 		}
-		sp, err := b.whole(&b.buf, b.doc, l)
+		sp, err := b.whole(b.doc, l)
 		if err != nil {
 			return err
 		}
@@ -125,10 +125,7 @@ func (b *Body) channelText(texts []text) (stopped int) {
 	ch := b.channel(texts[0].name, texts[0].kind, "assistant", texts[0].tool)
 	ends := make([]int64, len(texts))
 	for i, t := range texts {
-		said := b.doc[t.from:t.to]
-		if t.token == '"' {
-			said = b.content(&b.buf, b.doc, t.leaf)
-		}
+		said := b.said(b.doc, t.leaf)
 		b.outcome.textSize += int64(len(said))
 		ch.write(said)
 		ends[i] = ch.read
@@ -166,13 +163,17 @@ func (b *Body) changed(from, to int) bool {
 }
 
 // drop takes out of the document what stands behind a stop: elements of
-// arrays, and the words of strings.
+// arrays, other structures, and the words of strings. The text that the stop
+// cut is the first; all of it goes if whole.
 func (b *Body) drop(texts []text, whole bool) {
 	for i, t := range texts {
 		switch {
-		case t.list.to > 0 && (whole || i > 0):
+		case i == 0 && !whole:
+		case t.list.to > 0:
 			b.splices = append(b.splices, without(b.doc, t.list, t.elem))
-		case i > 0 && t.token == '"':
+		case t.elem.to > 0:
+			b.splices = append(b.splices, splice{t.elem.from, t.elem.to, []byte("null")})
+		case t.token == '"':
 			b.splices = append(b.splices, splice{t.from + 1, t.to - 1, nil})
 		}
 	}
@@ -204,16 +205,17 @@ func inside(leaves []leaf, part span) (within, after []leaf) {
 
 // openaiAnswer judges one choice of an unstreamed answer.
 func openaiAnswer(b *Body, leaves []leaf) {
-	prefix := "choice/0/"
+	var index int64
 	if i := find(leaves, "index"); i >= 0 {
-		prefix = "choice/" + string(b.doc[leaves[i].from:leaves[i].to]) + "/"
+		index, _ = count(b.doc[leaves[i].from:leaves[i].to])
 	}
+	prefix := "choice/" + strconv.FormatInt(index, 10) + "/"
 	var texts []text
 	var calls, call span
 	tool := map[int32]string{}
 	for _, l := range leaves {
 		if l.node != nil && l.node.channel == "call-name" && l.token == '"' && l.depth > 1 {
-			tool[l.idx[1]] = string(b.content(&b.buf, b.doc, l))
+			tool[l.idx[1]] = string(b.content(b.doc, l))
 		}
 	}
 	for _, l := range leaves {
@@ -226,7 +228,7 @@ func openaiAnswer(b *Body, leaves []leaf) {
 		case "call":
 			call = span{l.from, l.to}
 		}
-		if l.token != '"' || l.kind != Text && l.kind != JSON {
+		if l.kind != Text && l.kind != JSON || l.token != '"' && l.token != '{' {
 			continue
 		}
 		t := text{leaf: l, name: prefix + l.node.channel, kind: guard.Reasoning, rank: openaiRank(l)}
@@ -236,10 +238,10 @@ func openaiAnswer(b *Body, leaves []leaf) {
 		case "refusal":
 			t.kind = guard.Refusal
 		case "arguments":
-			t.kind, t.name = guard.ToolArgs, prefix+"function_call/arguments"
+			t.kind, t.name, t.elem = guard.ToolArgs, prefix+"function_call/arguments", call
 			if l.depth > 1 {
 				t.name = prefix + "tool/" + strconv.Itoa(int(l.idx[1])) + "/arguments"
-				t.tool, t.elem, t.list = tool[l.idx[1]], call, calls
+				t.tool, t.list = tool[l.idx[1]], calls
 			}
 		}
 		texts = append(texts, t)
@@ -250,6 +252,9 @@ func openaiAnswer(b *Body, leaves []leaf) {
 	if stopped >= 0 {
 		whole := texts[stopped].kind == guard.ToolArgs && b.chain.Strictest() > guard.Redact
 		b.drop(texts[stopped:], whole)
+		if texts[stopped].rank < openaiCallRank && calls.to > 0 {
+			b.splices = append(b.splices, splice{calls.from, calls.to, []byte("null")})
+		}
 		for _, l := range leaves {
 			if l.kind == Unknown && l.token == '"' {
 				b.splices = append(b.splices, splice{l.from + 1, l.to - 1, nil})
@@ -310,7 +315,7 @@ func anthropicBlockBody(b *Body, n int, leaves []leaf, inBlock func(leaf) bool, 
 		switch l.node.channel {
 		case "call-name":
 			if l.token == '"' {
-				tool = string(b.content(&b.buf, b.doc, l))
+				tool = string(b.content(b.doc, l))
 			}
 		case "citations":
 			cites = span{l.from, l.to}
@@ -329,7 +334,7 @@ func anthropicBlockBody(b *Body, n int, leaves []leaf, inBlock func(leaf) bool, 
 		case l.node.channel == "result":
 			t.kind = guard.ToolResult
 		case l.node.channel == "citation":
-			t.kind, t.rank, t.elem, t.list = guard.Document, 1, cite, cites
+			t.kind, t.rank, t.elem, t.list = guard.Document, -1, cite, cites
 			t.name = prefix + "citation/" + strconv.Itoa(citations)
 			citations++
 		}

@@ -50,6 +50,7 @@ type judgement struct {
 	decisions []Decision
 	seen      map[string]screened // strings that were screened whole, and what came of it
 	outcome   outcome
+	buf       []byte // of content
 }
 
 func newJudgement(ctx context.Context, chain *guard.Chain, side guard.Side) *judgement {

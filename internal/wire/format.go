@@ -62,6 +62,10 @@ type Options struct {
 	// Input is the estimate of the request's tokens, for when the provider does
 	// not report them.
 	Input int64
+	// Failed says why an unstreamed answer is one of failure, where its HTTP
+	// status says so; its outcome is then UpstreamFailed, unless a verdict stops
+	// it.
+	Failed string
 	// MaxFrame is the longest frame accepted, in bytes; 0 is sse.DefaultMaxFrame.
 	MaxFrame int
 }

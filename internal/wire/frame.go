@@ -19,12 +19,17 @@ type frame struct {
 
 	seq      int64
 	lane     int
-	pieces   []piece // in the order of their channels
-	splices  []splice
+	pieces   []piece  // in the order of their channels
+	splices  []splice // made however the frame leaves
+	text     []splice // of pieces, made as they leave
+	apart    bool     // says nothing but a piece of text: it may leave in parts
 	logprobs span     // dropped where the text changes; {0,0} if there are none
 	calls    span     // the array of tool calls
 	finish   span     // why the answer ended, where it says so
-	signs    *channel // the text that the frame's signature is of: if that changed, the frame never leaves
+	// signs is the text that the frame's signature is of: if that changed the
+	// frame never leaves, or without the signature if that has a place.
+	signs     *channel
+	signature span
 }
 
 // A piece is a part of a channel's text in a frame.
@@ -98,8 +103,8 @@ func (f *frame) edited() bool {
 // or with its payload changed. member is added to the payload if not nil.
 func (f *frame) appendTo(dst []byte, member []byte) []byte {
 	changed := f.edited()
-	if changed && f.logprobs.to > 0 {
-		f.splices = append(f.splices, splice{f.logprobs.from, f.logprobs.to, []byte("null")})
+	if changed {
+		f.null(f.logprobs)
 	}
 	if !changed && len(f.splices) == 0 && member == nil {
 		for i := range f.pieces {
@@ -117,7 +122,7 @@ func (f *frame) appendTo(dst []byte, member []byte) []byte {
 func (f *frame) edit(p *piece, to int64) {
 	raw := f.payload[p.at:p.end]
 	text := appendEdited(nil, raw, p.bare, p.from, max(p.from, p.sent), to, p.ch.edits)
-	f.splices = append(f.splices, splice{p.at, p.end, text})
+	f.text = append(f.text, splice{p.at, p.end, text})
 	p.sent = to
 	p.ch.left(to)
 }
@@ -125,6 +130,9 @@ func (f *frame) edit(p *piece, to int64) {
 // appendStopped appends what leaves of a frame of which a stop cut the piece
 // k: the text before it, and nothing if there is none.
 func (f *frame) appendStopped(dst []byte, k int) []byte {
+	if p := f.pieces[k]; p.ch.whole && p.list.to == 0 && p.elem.to == 0 {
+		return dst // the frame stands for what may not leave
+	}
 	size := 0
 	for i := range f.pieces {
 		p := &f.pieces[i]
@@ -135,22 +143,27 @@ func (f *frame) appendStopped(dst []byte, k int) []byte {
 		if i > k || i == k && p.ch.whole {
 			to = p.from
 			if p.list.to > 0 {
-				f.splices = append(f.splices, without(f.payload, p.list, p.elem))
+				f.text = append(f.text, without(f.payload, p.list, p.elem))
+			} else {
+				f.null(p.elem)
 			}
 		}
 		f.edit(p, to)
-		size += len(f.splices[len(f.splices)-1].with)
+		size += len(f.text[len(f.text)-1].with)
 	}
 	if size == 0 {
 		return dst
 	}
-	if f.finish.to > 0 {
-		f.splices = append(f.splices, splice{f.finish.from, f.finish.to, []byte("null")})
-	}
-	if f.logprobs.to > 0 {
-		f.splices = append(f.splices, splice{f.logprobs.from, f.logprobs.to, []byte("null")})
-	}
+	f.null(f.finish)
+	f.null(f.logprobs)
 	return f.spliced(dst, nil)
+}
+
+// null puts null in the place of a value, if it is there.
+func (f *frame) null(at span) {
+	if at.to > 0 {
+		f.text = append(f.text, splice{at.from, at.to, []byte("null")})
+	}
 }
 
 // without removes from an array the elements from one on.
@@ -164,10 +177,12 @@ func without(doc []byte, list, elem span) splice {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// spliced appends the frame with its splices made, and uses them up.
+// spliced appends the frame with its splices made, and uses up those of the
+// text that leaves with it.
 func (f *frame) spliced(dst []byte, member []byte) []byte {
-	payload := applySplices(nil, f.payload, f.splices)
-	f.splices = f.splices[:0]
+	f.text = append(f.text, f.splices...)
+	payload := applySplices(nil, f.payload, f.text)
+	f.text = f.text[:0]
 	if member != nil {
 		payload = withMember(payload, member)
 	}
@@ -197,21 +212,18 @@ func applySplices(dst, doc []byte, splices []splice) []byte {
 	return append(dst, doc[at:]...)
 }
 
-// partial reports whether a part of the frame could leave before the rest: it
-// says one thing, and that in words.
+// partial reports whether a part of the frame could leave before the rest.
 func (f *frame) partial() bool {
-	if len(f.pieces) != 1 || f.signs != nil || f.finish.to > 0 {
+	if !f.apart || len(f.pieces) != 1 {
 		return false
 	}
-	p := f.pieces[0]
-	return p.ch.proj == nil && p.ch.settled > max(p.from, p.sent) && p.ch.settled < p.to
+	p := &f.pieces[0]
+	return p.ch.settled > max(p.from, p.sent) && p.ch.settled < p.to
 }
 
 // appendPart appends the part that is settled; the rest stays.
 func (f *frame) appendPart(dst []byte) []byte {
 	f.edit(&f.pieces[0], f.pieces[0].ch.settled)
-	if f.logprobs.to > 0 {
-		f.splices = append(f.splices, splice{f.logprobs.from, f.logprobs.to, []byte("null")})
-	}
+	f.null(f.logprobs)
 	return f.spliced(dst, nil)
 }

@@ -15,31 +15,40 @@ const (
 
 // content is what a leaf says: the text of a string, the digits of a number.
 // It is good until the next call.
-func (j *judgement) content(buf *[]byte, doc []byte, l leaf) []byte {
+func (j *judgement) content(doc []byte, l leaf) []byte {
 	b := doc[l.from:l.to]
 	if l.token == '0' {
 		return b
 	}
 	b = b[1 : len(b)-1]
 	if l.escaped {
-		*buf = unescape((*buf)[:0], b)
-		return *buf
+		j.buf = unescape(j.buf[:0], b)
+		return j.buf
 	}
 	return b
 }
 
+// said is what a leaf adds to a channel: the text of a string, or a document
+// that stands there as it is. It is good until the next call.
+func (j *judgement) said(doc []byte, l leaf) []byte {
+	switch {
+	case l.token == '"':
+		return j.content(doc, l)
+	case l.kind == JSON:
+		return doc[l.from:l.to]
+	}
+	return nil
+}
+
 // whole screens a leaf that is no channel, and returns the splice that a
 // finding in it asks for.
-func (j *judgement) whole(buf *[]byte, doc []byte, l leaf) (splice, error) {
+func (j *judgement) whole(doc []byte, l leaf) (splice, error) {
 	if l.token != '"' && l.token != '0' && l.token != 'k' {
 		return splice{}, nil
 	}
-	text := j.content(buf, doc, l)
+	text := j.content(doc, l)
 	switch l.kind {
 	case ID, Enum, Number:
-		if l.kind == Number && l.token != '0' {
-			break // a string where a number belongs: as unknown
-		}
 		if l.token == '"' && !grammatical(l.kind, text) {
 			return splice{}, &errRefused{what: fmt.Sprintf("the field %s of the answer is malformed", l.node.path)}
 		}

@@ -31,13 +31,12 @@ func faithful(j *judgement, doc []byte, leaves []leaf, at span) bool {
 				continue
 			}
 			inside := l.from >= at.from && l.to <= at.to
-			var buf []byte
 			switch {
 			case l.kind == Text && l.token == '"' && !inside:
-				text = append(text, j.content(&buf, doc, l)...)
+				text = append(text, j.content(doc, l)...)
 			case l.kind == Copy && inside:
 				told = true
-				tokens = append(tokens, j.content(&buf, doc, l)...)
+				tokens = append(tokens, j.content(doc, l)...)
 			case l.kind == Bytes && inside:
 				coded = true
 				n, ok := count(doc[l.from:l.to])
@@ -66,8 +65,7 @@ func cleanAlternatives(j *judgement, doc []byte, leaves []leaf, at span) bool {
 		}
 		switch l.kind {
 		case Alt:
-			var buf []byte
-			if l.token == '"' && !clean(j.content(&buf, doc, l)) {
+			if l.token == '"' && !clean(j.content(doc, l)) {
 				return false
 			}
 		case Bytes:

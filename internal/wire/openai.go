@@ -49,7 +49,7 @@ type openaiChoice struct {
 func (d *openaiStream) complete() bool { return d.done }
 
 func (d *openaiStream) table(payload, _ []byte) (*table, bool, error) {
-	if bytes.Equal(payload, openaiDone) {
+	if bytes.Equal(bytes.TrimSpace(payload), openaiDone) {
 		d.done = true
 		return nil, true, nil
 	}
@@ -141,35 +141,48 @@ func (d *openaiStream) lane(s *Stream, doc []byte, leaves []leaf) (int, error) {
 
 // screenFields screens what is no channel, and notes what later chunks repeat.
 func (d *openaiStream) screenFields(s *Stream, f *frame, leaves []leaf) error {
+	failed := find(leaves, "error") >= 0 // then nothing in it is text of a choice
 	for _, l := range leaves {
-		switch {
-		case l.kind == Text || l.kind == JSON || l.kind == Opaque || l.kind == Copy || l.kind == Alt || l.kind == Bytes:
-			if (l.kind == Text || l.kind == JSON) && l.token == '0' {
-				l.kind, l.path = Unknown, l.node.path
-				break
+		switch l.kind {
+		case Opaque, Copy, Alt, Bytes:
+			continue
+		case Text, JSON:
+			if !failed {
+				continue
 			}
-			continue
-		case l.kind == Unknown && l.stream && l.token == '"':
-			continue
+			if l.token == '{' {
+				return &errRefused{what: "an error of the answer calls a tool"}
+			}
+			l.kind, l.path = Unknown, l.node.path
+		case Unknown:
+			if !failed && l.stream && l.token == '"' {
+				continue
+			}
 		}
-		sp, err := s.whole(&s.text, f.payload, l)
-		if err != nil {
+		if err := s.field(f, l); err != nil {
 			return err
-		}
-		if sp.to > 0 {
-			f.splices = append(f.splices, sp)
 		}
 	}
 	if d.id == nil {
-		raw := func(role string, otherwise string) []byte {
-			if i := find(leaves, role); i >= 0 && leaves[i].token != 'n' {
-				return slices.Clone(f.payload[leaves[i].from:leaves[i].to])
-			}
-			return []byte(otherwise)
-		}
-		d.id, d.created, d.model = raw("id", `""`), raw("created", "0"), raw("model", `""`)
+		d.identify(f, leaves)
 	}
 	return nil
+}
+
+// identify notes what our own chunks are to repeat. Some upstreams begin with a
+// chunk that has no id yet.
+func (d *openaiStream) identify(f *frame, leaves []leaf) {
+	i := find(leaves, "id")
+	if i < 0 || leaves[i].to-leaves[i].from <= len(`""`) {
+		return
+	}
+	raw := func(role string, otherwise []byte) []byte {
+		if i := find(leaves, role); i >= 0 {
+			return slices.Clone(f.payload[leaves[i].from:leaves[i].to])
+		}
+		return otherwise
+	}
+	d.id, d.created, d.model = raw("id", nil), raw("created", []byte("0")), raw("model", []byte(`""`))
 }
 
 // count reads the usage.
@@ -185,23 +198,21 @@ func (d *openaiStream) count(s *Stream, f *frame, leaves []leaf) {
 func (d *openaiStream) texts(s *Stream, f *frame, leaves []leaf, lane int) error {
 	c, l := d.choices[lane], s.lane(lane)
 	for _, i := range d.order(leaves) {
-		lf := leaves[i]
-		var text []byte
-		if lf.token == '"' {
-			text = s.content(&s.text, f.payload, lf)
+		ch, p, err := d.piece(s, c, l, f.payload, leaves, leaves[i])
+		if err != nil {
+			return err
 		}
-		ch, p, err := d.piece(s, c, l, f.payload, leaves, lf, len(text) == 0)
 		if ch == nil {
-			if err != nil {
-				return err
-			}
 			continue
 		}
-		if p, err = s.write(l, ch, p, text); err != nil {
+		if p, err = s.write(l, ch, p, s.said(f.payload, leaves[i])); err != nil {
 			return err
 		}
 		f.pieces = append(f.pieces, p)
 	}
+	f.apart = !slices.ContainsFunc(leaves, func(l leaf) bool {
+		return l.kind == Unknown || l.kind == JSON || l.kind == Text && l.depth > 1 || l.kind == Enum && l.node.channel == "finish" && l.token == '"'
+	})
 	d.logprobs(s, f, leaves)
 	if i := find(leaves, "finish"); i >= 0 && leaves[i].token == '"' {
 		f.finish = span{leaves[i].from, leaves[i].to}
@@ -219,7 +230,11 @@ func (d *openaiStream) texts(s *Stream, f *frame, leaves []leaf, lane int) error
 func (d *openaiStream) order(leaves []leaf) []int {
 	var order []int
 	for i, l := range leaves {
-		if l.token == '"' && (l.kind == Text || l.kind == JSON || l.kind == Unknown && l.stream) || l.kind == Inner && l.node.channel == "call" && l.token == '{' {
+		switch {
+		case l.kind == Text && l.token == '"',
+			l.kind == JSON && (l.token == '"' || l.token == '{'),
+			l.kind == Unknown && l.token == '"' && l.stream,
+			l.kind == Inner && l.token == '{' && l.node.channel == "call":
 			order = append(order, i)
 		}
 	}
@@ -239,14 +254,17 @@ func openaiRank(l leaf) int {
 	case "refusal":
 		return 2
 	case "arguments", "call":
-		return 3
+		return openaiCallRank
 	}
 	return 0
 }
 
+// openaiCallRank is the rank of tool calls, the last.
+const openaiCallRank = 3
+
 // piece finds the channel of a leaf, and where the piece stands. A field that
 // has said nothing so far is no channel yet.
-func (d *openaiStream) piece(s *Stream, c *openaiChoice, l *lane, doc []byte, leaves []leaf, lf leaf, empty bool) (*channel, piece, error) {
+func (d *openaiStream) piece(s *Stream, c *openaiChoice, l *lane, doc []byte, leaves []leaf, lf leaf) (*channel, piece, error) {
 	role := lf.path
 	if lf.node != nil {
 		role = lf.node.channel
@@ -255,7 +273,7 @@ func (d *openaiStream) piece(s *Stream, c *openaiChoice, l *lane, doc []byte, le
 		return d.call(s, c, l, doc, leaves, lf)
 	}
 	ch := c.texts[role]
-	if ch == nil && empty {
+	if ch == nil && lf.to-lf.from == len(`""`) {
 		return nil, piece{}, nil
 	}
 	if ch == nil {
@@ -304,7 +322,7 @@ func (d *openaiStream) call(s *Stream, c *openaiChoice, l *lane, doc []byte, lea
 			}
 		case "call-name":
 			if o.token == '"' {
-				tool = string(s.content(&s.text, doc, o))
+				tool = string(s.content(doc, o))
 			}
 		case "call":
 			elem = span{o.from, o.to}
@@ -323,8 +341,11 @@ func (d *openaiStream) call(s *Stream, c *openaiChoice, l *lane, doc []byte, lea
 		s.begin(l, ch)
 	}
 	p := piece{elem: elem, list: list, at: elem.from, end: elem.from}
-	if lf.token == '"' {
+	switch {
+	case lf.token == '"':
 		p.at, p.end = lf.from+1, lf.to-1
+	case lf.kind == JSON: // a document as it is
+		p.at, p.end, p.bare = lf.from, lf.to, true
 	}
 	return ch, p, nil
 }
@@ -397,6 +418,9 @@ func (d *openaiStream) end(s *Stream) {
 
 // chunk is a chunk of our own with the given choice, if any.
 func (d *openaiStream) chunk(choice string) []byte {
+	if d.id == nil {
+		d.id, d.created, d.model = []byte(`""`), []byte("0"), []byte(`""`)
+	}
 	return fmt.Appendf(nil, `{"id":%s,"object":"chat.completion.chunk","created":%s,"model":%s,"choices":[%s]}`, d.id, d.created, d.model, choice)
 }
 

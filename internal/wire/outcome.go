@@ -121,22 +121,26 @@ func appendStoplog(dst []byte, run string, o Outcome) []byte {
 	return append(dst, '}')
 }
 
-// withMember returns a JSON object with a member added at its end.
-func withMember(object, member []byte) []byte {
-	end := len(object)
-	for end > 0 && object[end-1] != '}' {
-		end--
+// withMember returns a JSON object with a member added at its end; a document
+// that is no object has no place for one and stays.
+func withMember(doc, member []byte) []byte {
+	if !isObject(doc) {
+		return doc
 	}
-	if end == 0 {
-		return object
+	return applySplices(nil, doc, []splice{adding(doc, len(doc), string(member))})
+}
+
+// isObject reports whether a valid document is an object.
+func isObject(doc []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(doc, " \t\r\n"), []byte("{")) }
+
+// adding is the splice that adds a member to the object that ends before to,
+// but for space.
+func adding(doc []byte, to int, member string) splice {
+	end := len(bytes.TrimRight(doc[:to], " \t\r\n")) - 1 // the brace
+	if last := bytes.TrimRight(doc[:end], " \t\r\n"); last[len(last)-1] != '{' {
+		member = "," + member
 	}
-	body := bytes.TrimRight(object[:end-1], " \t\r\n")
-	out := append([]byte(nil), body...)
-	if body[len(body)-1] != '{' {
-		out = append(out, ',')
-	}
-	out = append(out, member...)
-	return append(out, '}')
+	return splice{end, end, []byte(member)}
 }
 
 // count reads a token count; a number that is none is not reported.
@@ -158,9 +162,4 @@ func (o *outcome) count(role string, digits []byte) {
 	default:
 		o.usage.Output, o.gotOut = n, true
 	}
-}
-
-// WithOutcome returns a JSON object with the member that tells its outcome.
-func WithOutcome(doc []byte, run string, o Outcome) []byte {
-	return withMember(doc, appendStoplog(nil, run, o))
 }

@@ -14,9 +14,9 @@ import (
 // planted is no secret: it has the shape of one.
 const planted = "ghp_" + "Zk3vQ9xT2mB7nL5cR8wY1dF4hJ6pS0aG9uEt"
 
-// opaque is every field that passes without being looked at. A field that is
+// pinned is every field that passes without being looked at. A field that is
 // added here leaves the product's promise: it needs a reason in its table.
-var opaque = []string{
+var pinned = []string{
 	"anthropic-messages content_block_delta delta.citation.encrypted_index",
 	"anthropic-messages content_block_delta delta.signature",
 	"anthropic-messages content_block_start content_block.citations[].encrypted_index",
@@ -66,7 +66,7 @@ func TestOpaqueFieldsArePinned(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	if !slices.Equal(got, opaque) {
+	if !slices.Equal(got, pinned) {
 		t.Errorf("opaque fields changed:\n%s", strings.Join(got, "\n"))
 	}
 }
@@ -113,7 +113,7 @@ func plants(payload string) (places []string, with []string) {
 }
 
 func isOpaque(f *Format, path string) bool {
-	return slices.ContainsFunc(opaque, func(o string) bool {
+	return slices.ContainsFunc(pinned, func(o string) bool {
 		return strings.HasPrefix(o, f.Name()) && strings.HasSuffix(o, " "+strings.TrimPrefix(path, "."))
 	})
 }

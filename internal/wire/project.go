@@ -20,8 +20,9 @@ import (
 // Redactions change strings, and replace a number by a string or null, so that
 // the document stays one; between the tokens nothing changes.
 type projector struct {
-	src, out int64  // bytes of the document read, of the projection given
-	inString bool   //
+	src, out int64 // bytes of the document read, of the projection given
+	inString bool
+	depth    int    // of the objects and arrays that are open
 	token    []byte // of a number or an escape that is not complete
 	runs     []run  // in order; those before what is settled are dropped
 	buf      []byte
@@ -93,9 +94,19 @@ func (p *projector) next(b []byte) int {
 		p.add(space, b[:1], nil)
 		return 1
 	}
+	switch c {
+	case '{', '[':
+		p.depth++
+	case '}', ']':
+		p.depth--
+	}
 	p.add(punct, b[:1], b[:1])
 	return 1
 }
+
+// open reports whether the document goes on: something in it has begun and not
+// ended.
+func (p *projector) open() bool { return p.inString || p.depth > 0 || len(p.token) > 0 }
 
 // extends reports whether the token goes on with c.
 func (p *projector) extends(c byte) bool {
@@ -176,6 +187,9 @@ func (p *projector) find(dst []edit, e guard.Edit) []edit {
 		case atom:
 			dst = append(dst, edit{r.src, r.src + r.srcLen, text})
 		case number:
+			if n := len(dst); n > 0 && dst[n-1].to > r.src {
+				break // replaced already
+			}
 			with := "null"
 			if text != "" {
 				with = `"` + text + `"`

@@ -31,6 +31,9 @@ func (f *Format) Request(opt Options, doc []byte) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !isObject(doc) {
+		return nil, errNoObject
+	}
 	b.leaves = leaves
 	r := &Request{Choices: 1, Tokens: Estimate(int64(len(doc)))}
 	r.read(b, leaves)
@@ -38,15 +41,12 @@ func (f *Format) Request(opt Options, doc []byte) (*Request, error) {
 		b.screenRequest()
 	}
 	if f == OpenAIChat && r.Stream {
-		b.askUsage(leaves)
+		b.askUsage()
 	}
 	r.Decisions, r.Outcome = b.decisions, b.outcome.result()
 	r.Outcome.Usage = Usage{Input: r.Tokens, Estimated: true}
 	if b.outcome.stop == nil {
 		r.Doc = applySplices(nil, doc, b.splices)
-		if f == OpenAIChat && r.Stream && find(leaves, "stream_options") < 0 {
-			r.Doc = withMember(r.Doc, []byte(`"stream_options":{"include_usage":true}`))
-		}
 	}
 	return r, nil
 }
@@ -60,7 +60,7 @@ func (r *Request) read(b *Body, leaves []leaf) {
 		switch l.node.channel {
 		case "model":
 			if l.token == '"' {
-				r.Model = string(b.content(&b.buf, b.doc, l))
+				r.Model = string(b.content(b.doc, l))
 			}
 		case "stream":
 			r.Stream = b.doc[l.from] == 't'
@@ -74,23 +74,27 @@ func (r *Request) read(b *Body, leaves []leaf) {
 	}
 }
 
-// askUsage makes stream_options, if there are any, ask for the usage.
-func (b *Body) askUsage(leaves []leaf) {
-	options := find(leaves, "stream_options")
-	if options < 0 {
-		return
-	}
-	at := span{leaves[options].from, leaves[options].to}
-	if leaves[options].token != '{' {
-		return
-	}
-	for _, l := range leaves {
-		if l.node != nil && l.node.channel == "include_usage" {
-			b.splices = append(b.splices, splice{l.from, l.to, []byte("true")})
-			return
+// askUsage makes the request ask for the usage.
+func (b *Body) askUsage() {
+	at := func(path string) *leaf {
+		for i, l := range b.leaves {
+			if l.token != 'k' && (l.node != nil && l.node.path == path || l.node == nil && l.path == path) {
+				return &b.leaves[i]
+			}
 		}
+		return nil
 	}
-	b.splices = append(b.splices, splice{at.from, at.to, withMember(b.doc[at.from:at.to], []byte(`"include_usage":true`))})
+	options, usage := at("stream_options"), at("stream_options.include_usage")
+	switch {
+	case usage != nil:
+		b.splices = append(b.splices, splice{usage.from, usage.to, []byte("true")})
+	case options == nil:
+		b.splices = append(b.splices, adding(b.doc, len(b.doc), `"stream_options":{"include_usage":true}`))
+	case options.token == 'n':
+		b.splices = append(b.splices, splice{options.from, options.to, []byte(`{"include_usage":true}`)})
+	case options.token == '{' && b.doc[options.from] == '{':
+		b.splices = append(b.splices, adding(b.doc, options.to, `"include_usage":true`))
+	}
 }
 
 // screenRequest judges every leaf, in order, until one may not be sent.
@@ -101,7 +105,7 @@ func (b *Body) screenRequest() {
 			continue
 		}
 		if l.node != nil && l.node.channel == "role" {
-			role = string(b.content(&b.buf, b.doc, l))
+			role = string(b.content(b.doc, l))
 		}
 		switch {
 		case l.kind == JSON, l.kind == Text && l.token == '"':
@@ -131,7 +135,7 @@ func (b *Body) screenOther(l leaf) bool {
 	}
 	if fixed {
 		l.path = l.node.path
-		r := b.screen(l.path, b.content(&b.buf, b.doc, l))
+		r := b.screen(l.path, b.content(b.doc, l))
 		if r.stop != nil || r.edits != nil {
 			stop := r.stop
 			if stop == nil {
@@ -142,7 +146,7 @@ func (b *Body) screenOther(l leaf) bool {
 		}
 		return true
 	}
-	sp, err := b.whole(&b.buf, b.doc, l)
+	sp, err := b.whole(b.doc, l)
 	if err != nil {
 		if r, ok := err.(*errRefused); ok && r.stop != nil {
 			b.outcome.stopped(l.path, r.stop)

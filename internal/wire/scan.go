@@ -23,7 +23,7 @@ type leaf struct {
 	token   byte     // '"' a string, '0' a number, 'n' null, 't' true or false, 'k' a member name, '{' a structure
 	escaped bool     // a string with a backslash in it
 	stream  bool     // below Deltas
-	path    string   // of what no table names: where it is, by names that a table knows; below Deltas by its own, which may say anything
+	path    string   // of what no table names: where it is, by names that a table knows; of a string below Deltas by its own, which may say anything
 }
 
 // A scanner finds the leaves of a document. It accepts what RFC 8259 accepts,
@@ -42,10 +42,13 @@ type scanner struct {
 
 type span struct{ from, to int }
 
-var errEnd = errors.New("the document ends too early")
+var (
+	errEnd      = errors.New("the document ends too early")
+	errNoObject = errors.New("the document is not an object")
+)
 
-// scan reads one document, which must be all of doc. The leaves are the
-// scanner's until its next scan.
+// scan reads one document, which must be all of doc, and says what each of its
+// leaves is. They are the scanner's until its next scan.
 func (s *scanner) scan(doc []byte, root *node) ([]leaf, error) {
 	*s = scanner{doc: doc, leaves: s.leaves[:0], trail: s.trail[:0]}
 	s.space()
@@ -55,6 +58,7 @@ func (s *scanner) scan(doc []byte, root *node) ([]leaf, error) {
 	if s.space(); s.at != len(doc) {
 		return nil, s.bad("text after the document")
 	}
+	fit(doc, s.leaves)
 	return s.leaves, nil
 }
 
@@ -130,12 +134,8 @@ func (s *scanner) structure(n *node, stream bool) error {
 	if noted {
 		s.leaves[at].to = s.at
 	}
-	switch {
-	case n == nil:
-	case n.kind == JSON: // judged as a whole
+	if n != nil && n.kind == JSON { // judged as a whole
 		s.leaves = s.leaves[:at+1]
-	case n.kind == Opaque:
-		s.leaves = s.leaves[:at]
 	}
 	return err
 }
@@ -216,6 +216,11 @@ func (s *scanner) member(n *node, key span, escaped bool) *node {
 	}
 	if m := n.members[string(name)]; m != nil {
 		return m
+	}
+	for known, m := range n.members { // as clients do that do not mind the case
+		if strings.EqualFold(known, string(name)) {
+			return m
+		}
 	}
 	return n.rest
 }
@@ -370,7 +375,7 @@ func (s *scanner) leaf(n *node, from int, token byte, escaped, stream bool) {
 		l.kind = n.kind
 	}
 	if l.kind == Unknown {
-		l.path = s.place(n, stream)
+		l.path = s.place(n, stream && token == '"')
 	}
 	s.leaves = append(s.leaves, l)
 }

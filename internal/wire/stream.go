@@ -18,7 +18,6 @@ type Stream struct {
 	dialect dialect
 	in      *sse.Scanner
 	scan    scanner
-	text    []byte // of the string being filed
 	out     []byte
 
 	lanes    []lane
@@ -32,10 +31,11 @@ type Stream struct {
 // A lane is what must stay in order: a choice, a message.
 type lane struct {
 	queue []*frame
-	first int      // the queue's head
-	open  *channel // the text that is being sent; there is one at a time
-	stop  bool     // a channel was stopped
-	ended bool     // what follows the stop was written; nothing else leaves
+	first int        // the queue's head
+	open  *channel   // the text that is being sent
+	begun []*channel // documents that others interrupted
+	stop  bool       // a channel was stopped
+	ended bool       // what follows the stop was written; nothing else leaves
 }
 
 func (l *lane) empty() bool  { return l.first == len(l.queue) }
@@ -101,7 +101,7 @@ func (s *Stream) newFrame(in sse.Frame) *frame {
 	f := &frame{}
 	if n := len(s.spare); n > 0 {
 		f, s.spare = s.spare[n-1], s.spare[:n-1]
-		*f = frame{pieces: f.pieces[:0], splices: f.splices[:0], store: f.store}
+		*f = frame{pieces: f.pieces[:0], splices: f.splices[:0], text: f.text[:0], store: f.store}
 	}
 	f.raw, f.dataAt, f.payload, f.event = in.Raw, in.DataAt, in.Data, in.Event
 	s.borrowed = append(s.borrowed, f)
@@ -147,14 +147,16 @@ func (s *Stream) Cut() []byte {
 	return s.out
 }
 
-// Waiting reports whether Cut would let something out.
-func (s *Stream) Waiting() bool {
+// Waiting is the number of the first frame of which Cut would let something
+// out; 0 if there is none.
+func (s *Stream) Waiting() int64 {
+	first := int64(0)
 	for i := range s.lanes {
-		if s.cuttable(&s.lanes[i]) {
-			return true
+		if l := &s.lanes[i]; s.cuttable(l) && (first == 0 || l.head().seq < first) {
+			first = l.head().seq
 		}
 	}
-	return false
+	return first
 }
 
 func (s *Stream) cuttable(l *lane) bool {
@@ -323,8 +325,11 @@ func (s *Stream) flushLane(i int) {
 		}
 		l.pop()
 		if f.signs != nil && f.signs.changed {
-			s.release(f)
-			continue
+			if f.signature.to == 0 {
+				s.release(f)
+				continue
+			}
+			f.splices = append(f.splices, splice{f.signature.from, f.signature.to, []byte(`""`)})
 		}
 		s.dialect.leave(s, f)
 	}
@@ -350,8 +355,15 @@ func (s *Stream) endLane(i int) {
 	s.dialect.stopLane(s, i)
 }
 
-// closeLane ends the text that a lane is in.
-func (s *Stream) closeLane(i int) { s.begin(s.lane(i), nil) }
+// closeLane ends all text of a lane.
+func (s *Stream) closeLane(i int) {
+	l := s.lane(i)
+	s.begin(l, nil)
+	for _, c := range l.begun {
+		l.close(c)
+	}
+	l.begun = l.begun[:0]
+}
 
 func (s *Stream) closeAll() {
 	for i := range s.lanes {
@@ -359,14 +371,28 @@ func (s *Stream) closeAll() {
 	}
 }
 
-// begin makes a channel the one that a lane is in: the one before it has ended,
-// for all that is known. If that stops the lane the new one says nothing.
+// begin makes a channel the one that a lane is in. The one before it has ended,
+// for all that is known, unless it is a document that is not complete: that one
+// is waited for. If the end stops the lane the new channel says nothing.
 func (s *Stream) begin(l *lane, c *channel) {
-	if l.open != nil && l.open != c && !l.stop {
-		l.open.close()
-		l.stop = l.open.stop != nil
+	before := l.open
+	if l.open = c; before == nil || before == c {
+		return
 	}
-	l.open = c
+	if before.proj != nil && before.proj.open() {
+		if !slices.Contains(l.begun, before) {
+			l.begun = append(l.begun, before)
+		}
+		return
+	}
+	l.close(before)
+}
+
+func (l *lane) close(c *channel) {
+	if !l.stop {
+		c.close()
+		l.stop = c.stop != nil
+	}
 }
 
 // write files a piece of text into a channel of a lane.
@@ -384,6 +410,15 @@ func (s *Stream) write(l *lane, c *channel, p piece, text []byte) (piece, error)
 	}
 	p.to = p.from + int64(len(text))
 	return p, nil
+}
+
+// field screens a field that is no channel.
+func (s *Stream) field(f *frame, l leaf) error {
+	sp, err := s.whole(f.payload, l)
+	if err == nil && sp.to > 0 {
+		f.splices = append(f.splices, sp)
+	}
+	return err
 }
 
 // refuse ends an answer that cannot be passed on.

@@ -1,4 +1,4 @@
-package rules_test
+package match_test
 
 import (
 	"fmt"
@@ -11,45 +11,39 @@ import (
 	"github.com/stoplog/stoplog/guard/rules"
 )
 
-func engine(t testing.TB, names ...string) *match.Engine {
+// packs is an engine of all packs.
+func packs(t testing.TB) *match.Engine {
 	t.Helper()
-	rs, err := rules.Select(names...)
+	rs, err := rules.Select(rules.Names()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := match.Compile(rs, match.Options{Name: "all", Key: []byte("key of the tests")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return compile(t, match.Options{Key: []byte("key of the tests")}, rs...)
 }
 
-// feed writes a text in pieces of n bytes to one screen.
-func feed(s guard.Screen, text []byte, n int) (findings int) {
+// feed writes a text to a screen in pieces of n bytes.
+func feed(t testing.TB, s guard.Screen, text []byte, n int) {
 	for at := 0; at < len(text); at += n {
-		p, err := s.Write(text[at:min(at+n, len(text))])
-		if err != nil {
-			panic(err)
+		if _, err := s.Write(text[at:min(at+n, len(text))]); err != nil {
+			t.Fatal(err)
 		}
-		findings += len(p.Findings)
 	}
-	return findings
 }
 
 // BenchmarkScreen measures all packs: in 4 KB pieces, and per 4-byte delta.
 // The row "walk" is the floor: one dependent table lookup a byte, nothing else.
 func BenchmarkScreen(b *testing.B) {
 	const size = 1 << 20
-	e := engine(b, rules.Names()...)
+	e := packs(b)
 	for _, text := range texts(b, size) {
 		for _, piece := range []int{4096, 4} {
 			b.Run(fmt.Sprintf("%s/%dB", text.name, piece), func(b *testing.B) {
-				feed(e.Open(b.Context(), guard.Channel{}), text.text, piece)
+				feed(b, e.Open(b.Context(), guard.Channel{}), text.text, piece)
 				b.ReportAllocs()
 				b.SetBytes(size)
 				for b.Loop() {
 					s := e.Open(b.Context(), guard.Channel{})
-					feed(s, text.text, piece)
+					feed(b, s, text.text, piece)
 				}
 				deltas := float64(b.N) * float64(size/piece)
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/deltas, "ns/delta")
@@ -74,6 +68,29 @@ func BenchmarkScreen(b *testing.B) {
 			b.Log(state)
 		}
 	})
+}
+
+// BenchmarkRule measures each rule alone, on prose and on JSON.
+func BenchmarkRule(b *testing.B) {
+	const size = 1 << 20
+	rs, err := rules.Select(rules.Names()...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, text := range texts(b, size) {
+		if text.name != "prose" && text.name != "json" {
+			continue
+		}
+		for _, r := range rs {
+			b.Run(text.name+"/"+r.ID, func(b *testing.B) {
+				e := compile(b, match.Options{}, r)
+				b.SetBytes(size)
+				for b.Loop() {
+					feed(b, e.Open(b.Context(), guard.Channel{}), text.text, 4096)
+				}
+			})
+		}
+	}
 }
 
 type named struct {

@@ -1,4 +1,4 @@
-package rules_test
+package match_test
 
 import (
 	"fmt"
