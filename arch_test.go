@@ -47,6 +47,8 @@ var rooms = map[string]room{
 		modules: []string{"github.com/go-json-experiment/json", "github.com/oklog/ulid/v2"},
 	},
 
+	"internal/llm": {rooms: []string{"govern", "internal/sse"}},
+
 	"internal/gateway": {rooms: []string{"govern", "guard", "internal/sse", "internal/wire"}},
 
 	"examples": {},

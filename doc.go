@@ -110,6 +110,12 @@
 // the upstream, screens the answer while it streams, settles what it cost and
 // records what was decided, before it shows.
 //
+// # Package internal/llm
+//
+// A model as the loop sees it: a history goes out in the provider's form, and
+// what the model says comes back as events, whichever provider it is. It asks
+// through the door, retries nothing and judges nothing.
+//
 // # Package internal/gateway
 //
 // Providers' own HTTP interfaces, served: what comes in goes to the door, and

@@ -59,7 +59,7 @@ func TestRunCommandFloods(t *testing.T) {
 
 // start runs a script that writes the pid of a grandchild to a file, and returns
 // what the tool makes of it, and that pid.
-func start(t *testing.T, ctx context.Context, limit time.Duration, script string) (Output, error, int) {
+func start(t *testing.T, ctx context.Context, limit time.Duration, script string) (Output, int, error) {
 	t.Helper()
 	dir := t.TempDir()
 	out, err := runCommand{dir, limit}.Run(ctx, json.RawMessage(sh(script)))
@@ -71,7 +71,7 @@ func start(t *testing.T, ctx context.Context, limit time.Duration, script string
 	if convErr != nil {
 		t.Fatal(convErr)
 	}
-	return out, err, pid
+	return out, pid, err
 }
 
 // gone waits until a process has ended; whoever inherits it may be slow to reap.
@@ -92,7 +92,7 @@ func gone(t *testing.T, pid int) {
 }
 
 func TestRunCommandHangs(t *testing.T) {
-	out, err, pid := start(t, t.Context(), 500*time.Millisecond, "echo begun; sleep 1000 & echo $! >pid; wait")
+	out, pid, err := start(t, t.Context(), 500*time.Millisecond, "echo begun; sleep 1000 & echo $! >pid; wait")
 	if err != nil || told(out) != "failed: begun\n[killed: it ran for longer than 500ms]" {
 		t.Errorf("%q, %v", told(out), err)
 	}
@@ -101,7 +101,7 @@ func TestRunCommandHangs(t *testing.T) {
 
 // charmbracelet/crush#3878: a grandchild that holds the pipe made Wait hang.
 func TestRunCommandLeavesGrandchild(t *testing.T) {
-	out, err, pid := start(t, t.Context(), commandLimit, "sleep 1000 & echo $! >pid; echo done")
+	out, pid, err := start(t, t.Context(), commandLimit, "sleep 1000 & echo $! >pid; echo done")
 	if err != nil || told(out) != "done\n" {
 		t.Errorf("%q, %v", told(out), err)
 	}
@@ -110,7 +110,7 @@ func TestRunCommandLeavesGrandchild(t *testing.T) {
 
 // One that left the group is not ours to kill, and holds up nothing.
 func TestRunCommandLeavesSession(t *testing.T) {
-	out, err, pid := start(t, t.Context(), commandLimit, "setsid sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 1000' & while [ ! -e pid ]; do :; done; echo done")
+	out, pid, err := start(t, t.Context(), commandLimit, "setsid sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 1000' & while [ ! -e pid ]; do :; done; echo done")
 	if err != nil || told(out) != "done\n" {
 		t.Errorf("%q, %v", told(out), err)
 	}
