@@ -31,6 +31,9 @@ var rooms = map[string]room{
 	"internal/dial":     {},
 	"internal/cassette": {rooms: []string{"internal/diag"}},
 	"internal/wire":     {rooms: []string{"guard", "internal/sse"}},
+	"internal/tool": {modules: []string{
+		"github.com/go-json-experiment/json", "github.com/santhosh-tekuri/jsonschema/v6",
+	}},
 	"internal/config": {
 		rooms:   []string{"guard", "guard/rules", "internal/diag"},
 		modules: []string{"github.com/goccy/go-yaml"},
@@ -39,10 +42,12 @@ var rooms = map[string]room{
 	"govern": {
 		rooms: []string{
 			"guard", "guard/match", "guard/rules",
-			"internal/dial", "internal/sse", "internal/wire",
+			"internal/dial", "internal/sse", "internal/tool", "internal/wire",
 		},
-		modules: []string{"github.com/oklog/ulid/v2"},
+		modules: []string{"github.com/go-json-experiment/json", "github.com/oklog/ulid/v2"},
 	},
+
+	"internal/llm": {rooms: []string{"govern", "internal/sse"}},
 
 	"internal/gateway": {rooms: []string{"govern", "guard", "internal/sse", "internal/wire"}},
 
