@@ -26,6 +26,7 @@ var rooms = map[string]room{
 	"guard/guardtest": {rooms: []string{"guard"}},
 
 	"internal/diag":     {},
+	"internal/signal":   {},
 	"internal/sse":      {},
 	"internal/dial":     {},
 	"internal/cassette": {rooms: []string{"internal/diag"}},

@@ -51,6 +51,12 @@
 // A mistake in a file, with its place: position, span, message, the keys that
 // were expected, a suggestion. It draws the line with a caret, or gives JSON.
 //
+// # Package internal/signal
+//
+// The evaluator: signals judge what a run has done, after each step and for each
+// pause. Every answer is recorded; those that are enforced can stop a run or put
+// it before a person. An evaluation is a function of the history alone.
+//
 // # Package internal/sse
 //
 // Server-sent events as bytes: a scanner that gives each frame as it came, and a
