@@ -25,8 +25,17 @@ var rooms = map[string]room{
 	"guard/rules":     {rooms: []string{"guard", "guard/match"}},
 	"guard/guardtest": {rooms: []string{"guard"}},
 
-	"internal/diag":     {},
-	"internal/signal":   {},
+	"internal/diag":    {},
+	"internal/signal":  {},
+	"internal/journal": {modules: []string{"github.com/go-json-experiment/json", "github.com/oklog/ulid"}},
+	"internal/journal/sqlite": {
+		rooms:   []string{"internal/journal"},
+		modules: []string{"github.com/pressly/goose", "modernc.org/sqlite"},
+	},
+	"internal/journal/journaltest": {
+		rooms:   []string{"internal/journal"},
+		modules: []string{"github.com/google/go-cmp"},
+	},
 	"internal/sse":      {},
 	"internal/dial":     {},
 	"internal/cassette": {rooms: []string{"internal/diag"}},

@@ -57,6 +57,22 @@
 // pause. Every answer is recorded; those that are enforced can stop a run or put
 // it before a person. An evaluation is a function of the history alone.
 //
+// # Package internal/journal
+//
+// The contract of the append-only log of runs: a row and a log for each run,
+// chained, fenced, durable before anything that depends on it shows. It defines
+// ids, leases, snapshots and what remains of a run after its end, and reads no
+// payload but its own. It does not know internal/run.
+//
+// # Package internal/journal/sqlite
+//
+// The journal in one SQLite file that any number of processes of a machine may
+// have open: one goroutine writes, and writes that come together share a commit.
+//
+// # Package internal/journal/journaltest
+//
+// The suite that every back end of the journal passes, a file for each behaviour.
+//
 // # Package internal/sse
 //
 // Server-sent events as bytes: a scanner that gives each frame as it came, and a

@@ -1,0 +1,184 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stoplog/stoplog/internal/journal"
+)
+
+const insertRun = `
+INSERT INTO runs (tenant, run, v, kind, parent, session, profile, starter, capture, host,
+	status, reason, created_at, wake_at, lease_owner, lease_until, fence,
+	seq, chain, snapshot_seq, snapshot_bytes, since_bytes)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', '', ?, ?, '', 0, 0, 0, zeroblob(32), 0, 0, 0)`
+
+// Create implements [journal.RunWriter].
+func (t *txn) Create(ctx context.Context, r journal.Run) error {
+	capture, err := journal.ParseCapture(string(r.Capture))
+	if err != nil {
+		return fmt.Errorf("create run %s: %w", r.Ref, err)
+	}
+	if r.Tenant == "" || r.Run.Prefix() != journal.RunPrefix {
+		return fmt.Errorf("create run %s: a run has a tenant and an id %s…", r.Ref, journal.RunPrefix)
+	}
+	t.seen[r.Ref] = true
+	err = t.exec(ctx, insertRun, r.Tenant, r.Run, rowVersion, r.Kind, r.Parent, r.Session, r.Profile,
+		r.Starter, capture, r.Host, t.at.UnixMicro(), t.at.UnixMicro())
+	if err != nil {
+		return fmt.Errorf("create run %s: %w", r.Ref, err)
+	}
+	return nil
+}
+
+// A run may be claimed by a worker when it is open, when nobody holds it or the
+// lease is past its time, and when it depends on no other host.
+const claimable = `ended_at IS NULL AND (lease_owner = '' OR lease_until <= @now) AND host IN ('', @host)`
+
+const claimRun = `
+UPDATE runs SET lease_owner = @owner, lease_until = @until, fence = fence + 1, wake_at = @now
+WHERE tenant = @tenant AND run = @run AND ` + claimable + `
+RETURNING fence`
+
+// Claim implements [journal.RunWriter].
+func (t *txn) Claim(ctx context.Context, ref journal.Ref, w journal.Worker, ttl time.Duration) (journal.Lease, error) {
+	l := journal.Lease{Ref: ref}
+	if w.Owner == "" {
+		return l, fmt.Errorf("claim run %s: the worker has no name", ref)
+	}
+	err := t.row(ctx, claimRun, []any{named("owner", w.Owner), named("until", t.at.Add(ttl).UnixMicro()),
+		named("now", t.at.UnixMicro()), named("host", w.Host), named("tenant", ref.Tenant), named("run", ref.Run)}, &l.Fence)
+	if errors.Is(err, journal.ErrNotFound) {
+		err = t.whyNotClaimed(ctx, ref, w)
+	}
+	if err != nil {
+		return l, fmt.Errorf("claim run %s: %w", ref, err)
+	}
+	t.seen[ref] = true
+	return l, nil
+}
+
+// whyNotClaimed says what of claimable the run is not.
+func (t *txn) whyNotClaimed(ctx context.Context, ref journal.Ref, w journal.Worker) error {
+	r, err := t.Run(ctx, ref)
+	switch {
+	case err != nil:
+		return err
+	case r.Status.Terminal():
+		return settled(r)
+	case r.Host != "" && r.Host != w.Host:
+		return &journal.PlacedError{Ref: ref, Host: r.Host}
+	}
+	return &journal.LeasedError{Ref: ref, Owner: r.Owner, Until: r.Until}
+}
+
+func settled(r journal.Run) error {
+	return &journal.SettledError{Ref: r.Ref, Status: r.Status, Reason: r.Reason, At: r.Ended}
+}
+
+// claimDue is the sweep: one conditional update. What is under way has a wake_at
+// that has passed, so the runs of a worker that died are among those that are due
+// as soon as their leases are past their time.
+const claimDue = `
+UPDATE runs SET lease_owner = @owner, lease_until = @until, fence = fence + 1, wake_at = @now
+WHERE (tenant, run) IN (
+	SELECT tenant, run FROM runs
+	WHERE wake_at <= @now AND ` + claimable + `
+	ORDER BY wake_at, run LIMIT @limit)
+RETURNING tenant, run, fence`
+
+// ClaimDue implements [journal.Sweeper].
+func (t *txn) ClaimDue(ctx context.Context, w journal.Worker, ttl time.Duration, limit int) ([]journal.Lease, error) {
+	rows, err := t.tx.QueryContext(ctx, claimDue, named("owner", w.Owner), named("until", t.at.Add(ttl).UnixMicro()),
+		named("now", t.at.UnixMicro()), named("host", w.Host), named("limit", limit))
+	if err != nil {
+		return nil, fmt.Errorf("claim what is due: %w", t.note(err))
+	}
+	leases, err := collect(rows, func(l *journal.Lease) []any { return []any{&l.Tenant, &l.Run, &l.Fence} })
+	if err != nil {
+		return nil, fmt.Errorf("claim what is due: %w", t.note(err))
+	}
+	for _, l := range leases {
+		t.seen[l.Ref] = true
+	}
+	return leases, nil
+}
+
+// Renew implements [journal.RunWriter].
+func (t *txn) Renew(ctx context.Context, w journal.Worker, ttl time.Duration) (int, error) {
+	n, err := t.changed(ctx, `UPDATE runs SET lease_until = ? WHERE lease_owner = ? AND lease_owner <> ''`,
+		t.at.Add(ttl).UnixMicro(), w.Owner)
+	if err != nil {
+		return 0, fmt.Errorf("renew the leases of %s: %w", w.Owner, err)
+	}
+	return int(n), nil
+}
+
+// updateStatus moves a run that the lease holds and that is open.
+const updateStatus = `
+UPDATE runs SET status = @status, reason = @reason, wake_at = @wake, ended_at = @ended, purge_at = @purge,
+	lease_owner = CASE WHEN @status = 'running' THEN lease_owner ELSE '' END
+WHERE tenant = @tenant AND run = @run AND fence = @fence AND lease_owner <> '' AND ended_at IS NULL`
+
+// SetStatus implements [journal.RunWriter].
+func (t *txn) SetStatus(ctx context.Context, l journal.Lease, c journal.Change) error {
+	fail := func(err error) error {
+		return fmt.Errorf("make run %s %s (%s): %w", l.Ref, c.Status, c.Reason, err)
+	}
+	if !c.Status.Known() {
+		return fail(errors.New("there is no such status"))
+	}
+	var ended, purge time.Time
+	wake := c.WakeAt
+	switch {
+	case c.Status.Terminal():
+		ended, wake = t.at, time.Time{}
+		capture, err := t.capture(ctx, l.Ref)
+		if err != nil {
+			return fail(err)
+		}
+		if _, next := t.s.retention.Due(capture, -1); next > 0 {
+			purge = ended.Add(next)
+		}
+	case c.Status == journal.Running, c.Status == journal.Queued && wake.IsZero():
+		wake = t.at
+	}
+	n, err := t.changed(ctx, updateStatus, named("status", c.Status), named("reason", c.Reason), named("wake", micros(wake)),
+		named("ended", micros(ended)), named("purge", micros(purge)), named("tenant", l.Tenant), named("run", l.Run), named("fence", l.Fence))
+	if err == nil && n == 0 {
+		_, err = t.held(ctx, l)
+	}
+	if err == nil && c.Status.Terminal() {
+		err = t.exec(ctx, `DELETE FROM snapshots WHERE tenant = ? AND run = ?`, l.Tenant, l.Run)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	t.seen[l.Ref] = true
+	return nil
+}
+
+func (t *txn) capture(ctx context.Context, ref journal.Ref) (c journal.Capture, err error) {
+	err = t.row(ctx, `SELECT capture FROM runs WHERE tenant = ? AND run = ?`, []any{ref.Tenant, ref.Run}, &c)
+	return c, err
+}
+
+// Wake implements [journal.RunWriter].
+func (t *txn) Wake(ctx context.Context, ref journal.Ref, at time.Time) error {
+	n, err := t.changed(ctx, `UPDATE runs SET wake_at = min(coalesce(wake_at, @at), @at)
+		WHERE tenant = @tenant AND run = @run AND ended_at IS NULL`,
+		named("at", at.UnixMicro()), named("tenant", ref.Tenant), named("run", ref.Run))
+	if err == nil && n == 0 {
+		var r journal.Run
+		if r, err = t.Run(ctx, ref); err == nil {
+			err = settled(r)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("wake run %s: %w", ref, err)
+	}
+	t.seen[ref] = true
+	return nil
+}
