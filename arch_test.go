@@ -27,6 +27,7 @@ var rooms = map[string]room{
 
 	"internal/diag":    {},
 	"internal/signal":  {},
+	"internal/run":     {rooms: []string{"internal/signal"}},
 	"internal/journal": {modules: []string{"github.com/go-json-experiment/json", "github.com/oklog/ulid"}},
 	"internal/journal/sqlite": {
 		rooms:   []string{"internal/journal"},

@@ -57,6 +57,12 @@
 // pause. Every answer is recorded; those that are enforced can stop a run or put
 // it before a person. An evaluation is a function of the history alone.
 //
+// # Package internal/run
+//
+// The governed loop as a function: a run is a value, events change it, and what
+// is to be done follows from it. No clock, no id, no I/O. Read loop.go first;
+// docs/run-states.md is its chart.
+//
 // # Package internal/journal
 //
 // The contract of the append-only log of runs: a row and a log for each run,
