@@ -133,8 +133,8 @@ func (s State) refuseDecision(e Decided) string {
 		return fmt.Sprintf("%s asks for an answer, not for a decision", e.ID)
 	case q.Digest != e.Digest:
 		return fmt.Sprintf("%s is not about what was shown", e.ID)
-	case !e.When().Before(q.Expires):
-		return fmt.Sprintf("%s has expired", e.ID)
+	case !q.inTime(e.Made, e.When()):
+		return fmt.Sprintf("%s had expired", e.ID)
 	}
 	return ""
 }
@@ -146,8 +146,8 @@ func (s State) refuseReply(e Replied) string {
 		return fmt.Sprintf("%s is not open", e.ID)
 	case q.About != AboutReply:
 		return fmt.Sprintf("%s asks for a decision, not for an answer", e.ID)
-	case !e.When().Before(q.Expires):
-		return fmt.Sprintf("%s has expired", e.ID)
+	case !q.inTime(e.Made, e.When()):
+		return fmt.Sprintf("%s had expired", e.ID)
 	}
 	return ""
 }

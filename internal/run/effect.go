@@ -53,7 +53,8 @@ type RunCall struct {
 }
 
 // Ask puts a question to a person. The host gives it an id, a digest of what it
-// shows, and a time at which it expires.
+// shows, and a time at which it expires. A question that has gone from the state
+// without a decision, because the run came to an end, is withdrawn.
 type Ask struct {
 	Order
 	Step  int

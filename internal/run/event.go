@@ -38,7 +38,8 @@ type Created struct {
 
 // Claimed says that a worker holds the run from now on. It comes first in every
 // tenure: at the start, after a pause, and when a worker was lost, in which case
-// all that was under way is lost too.
+// all that was under way is lost too, and what was shown of an answer is
+// superseded by the next attempt.
 type Claimed struct {
 	Stamp
 	By   string       // the worker
@@ -124,6 +125,9 @@ type Decided struct {
 	Approved bool
 	By       string
 	Reason   string
+	// Made is when the person decided, which may be long before a worker takes
+	// it to the run. Zero: just now.
+	Made time.Time
 }
 
 // Replied is a person's answer to a question of the model's.
@@ -132,6 +136,7 @@ type Replied struct {
 	ID   string
 	By   string
 	Text string
+	Made time.Time // when the person answered; zero: just now
 }
 
 // Expired says that nobody decided an open question in time.
@@ -185,7 +190,8 @@ type Cancelled struct {
 type TimedOut struct{ Stamp }
 
 // InternalError says that the host cannot go on with the run: a bug, or a
-// machine that fails.
+// machine that fails. (A journal that cannot be written to takes no events: the
+// host stops, and whoever claims the run later goes on.)
 type InternalError struct {
 	Stamp
 	Error string // for operators; users are not told

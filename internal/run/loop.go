@@ -40,9 +40,10 @@
 //
 // # What the host owes
 //
-// It gives each event to Check, appends it to its journal, and applies it; it
-// performs what Next lists, once for each state; and it keeps the [Order] that
-// an effect demands, which says what must be durable before what:
+// It gives each event to Check, appends it to its journal, and applies it. It
+// performs what Next lists, in order, and asks again when more has happened; an
+// effect whose first event is refused has been overtaken, and is dropped. And it
+// keeps the [Order] of each effect, which says what must be durable before what:
 //
 //	effect         opened by      answered by
 //	Claim          –              Claimed
@@ -58,8 +59,11 @@
 // Next lists what is to be begun. What has been opened is under way and is not
 // listed again, so a host that has died leaves nothing behind but the state:
 // the next one appends Claimed, which counts what was under way as lost.
-// Cancelled, InternalError and, past the deadline that effects carry, TimedOut
-// may come at any time.
+//
+// Cancelled, InternalError and, once the deadline that effects carry has passed,
+// TimedOut may come at any time. What people say may come while no worker holds
+// the run, and before the Claimed of the worker that takes it up. An event's
+// time is the one in its record, so that a run read back is the run that was.
 package run
 
 import "github.com/stoplog/stoplog/internal/signal"

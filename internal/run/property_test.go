@@ -19,9 +19,12 @@ import (
 func TestAnyEvents(t *testing.T) {
 	seen := map[edge]bool{}
 	rapid.Check(t, func(t *rapid.T) {
-		r := &rehearsal{t: t, seen: seen, clock: start}
-		r.apply(Created{Stamp: At(start), Task: "task", Limits: anyLimits(t)})
-		for range 120 {
+		var r *rehearsal
+		for range 200 {
+			if r == nil || r.state.Phase == Over && rapid.Bool().Draw(t, "another run") {
+				r = &rehearsal{t: t, seen: seen, clock: start}
+				r.apply(Created{Stamp: At(start), Task: "task", Limits: anyLimits(t)})
+			}
 			r.clock = r.clock.Add(rapid.SampledFrom([]time.Duration{0, 0, time.Second, time.Minute}).Draw(t, "later"))
 			before := r.state
 			err := r.apply(anyEvent(t, r))
@@ -31,8 +34,10 @@ func TestAnyEvents(t *testing.T) {
 			if before.Phase == Ending && r.state.Then != before.Then {
 				t.Fatalf("the outcome was %v and is %v", before.Then, r.state.Then)
 			}
+			if r.state.Phase == Over {
+				r.replay()
+			}
 		}
-		r.replay()
 	})
 	arrows := 0
 	for _, row := range Transitions {

@@ -35,6 +35,15 @@ func (a About) subject() string {
 	return [...]string{"the tool call", "the question", "the request", "the answer", "going on"}[a]
 }
 
+// inTime reports whether what a person said, and when, came before the question
+// expired.
+func (q Question) inTime(made, now time.Time) bool {
+	if made.IsZero() {
+		made = now
+	}
+	return made.Before(q.Expires)
+}
+
 func (s State) withQuestion(q Question) State {
 	q.After = s.Events
 	s.Questions = append(slices.Clip(s.Questions), q)

@@ -89,13 +89,16 @@ var grammar = []struct {
 		e.Expires = at.When().Add(duration(m[4]))
 		return e
 	}},
-	{phrase(`(\w+) (approves|denies) (\w+)( as it was not shown)?(?:, since STRING)?`), func(r *rehearsal, at Stamp, m []string) Event {
+	{phrase(`(\w+) (approves|denies) (\w+)( as it was not shown)?(?:, since STRING)?(?:, (\w+) ago)?`), func(r *rehearsal, at Stamp, m []string) Event {
 		e := Decided{Stamp: at, By: m[1], Approved: m[2] == "approves", ID: m[3], Digest: "digest of " + m[3]}
 		if m[4] != "" {
 			e.Digest = "another digest"
 		}
 		if m[5] != "" {
 			e.Reason = quoted(m[5])
+		}
+		if m[6] != "" {
+			e.Made = at.When().Add(-duration(m[6]))
 		}
 		return e
 	}},

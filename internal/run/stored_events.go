@@ -77,18 +77,20 @@ type (
 		V       version   `json:"v"`
 	}
 	storedDecided struct {
-		Approved bool    `json:"approved"`
-		By       string  `json:"by"`
-		Digest   string  `json:"digest"`
-		ID       string  `json:"id"`
-		Reason   string  `json:"reason,omitempty"`
-		V        version `json:"v"`
+		Approved bool      `json:"approved"`
+		By       string    `json:"by"`
+		Digest   string    `json:"digest"`
+		ID       string    `json:"id"`
+		Made     time.Time `json:"made,omitzero"`
+		Reason   string    `json:"reason,omitempty"`
+		V        version   `json:"v"`
 	}
 	storedReplied struct {
-		By   string  `json:"by"`
-		ID   string  `json:"id"`
-		Text string  `json:"text"`
-		V    version `json:"v"`
+		By   string    `json:"by"`
+		ID   string    `json:"id"`
+		Made time.Time `json:"made,omitzero"`
+		Text string    `json:"text"`
+		V    version   `json:"v"`
 	}
 	storedExpired struct {
 		ID string  `json:"id"`
@@ -214,15 +216,21 @@ var codecs = map[string]codec{
 		}),
 	"decided": codecOf(
 		func(e Decided) storedDecided {
-			return storedDecided{Approved: e.Approved, By: e.By, Digest: e.Digest, ID: e.ID, Reason: e.Reason}
+			return storedDecided{
+				Approved: e.Approved, By: e.By, Digest: e.Digest, ID: e.ID, Made: At(e.Made).at, Reason: e.Reason,
+			}
 		},
 		func(s storedDecided, at Stamp) Decided {
-			return Decided{Stamp: at, ID: s.ID, Digest: s.Digest, Approved: s.Approved, By: s.By, Reason: s.Reason}
+			return Decided{
+				Stamp: at, ID: s.ID, Digest: s.Digest, Approved: s.Approved, By: s.By, Reason: s.Reason, Made: At(s.Made).at,
+			}
 		}),
 	"replied": codecOf(
-		func(e Replied) storedReplied { return storedReplied{By: e.By, ID: e.ID, Text: e.Text} },
+		func(e Replied) storedReplied {
+			return storedReplied{By: e.By, ID: e.ID, Made: At(e.Made).at, Text: e.Text}
+		},
 		func(s storedReplied, at Stamp) Replied {
-			return Replied{Stamp: at, ID: s.ID, By: s.By, Text: s.Text}
+			return Replied{Stamp: at, ID: s.ID, By: s.By, Text: s.Text, Made: At(s.Made).at}
 		}),
 	"expired": codecOf(
 		func(e Expired) storedExpired { return storedExpired{ID: e.ID} },
