@@ -28,6 +28,10 @@ var rooms = map[string]room{
 	"internal/diag":    {},
 	"internal/signal":  {},
 	"internal/run":     {rooms: []string{"internal/signal"}},
+	"internal/approval": {
+		rooms:   []string{"internal/journal"},
+		modules: []string{"github.com/go-json-experiment/json"},
+	},
 	"internal/journal": {modules: []string{"github.com/go-json-experiment/json", "github.com/oklog/ulid"}},
 	"internal/journal/sqlite": {
 		rooms:   []string{"internal/journal"},

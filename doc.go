@@ -79,6 +79,11 @@
 //
 // The suite that every back end of the journal passes, a file for each behaviour.
 //
+// # Package internal/approval
+//
+// The law of questions to people: what a decision binds to, who may give it, that
+// it is used once. Its rows are the journal's.
+//
 // # Package internal/sse
 //
 // Server-sent events as bytes: a scanner that gives each frame as it came, and a

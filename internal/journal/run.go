@@ -29,6 +29,9 @@ type Run struct {
 	// that has passed for what is ready or under way, a later one for what
 	// waits for a clock, zero for what waits for a person alone.
 	WakeAt time.Time
+	// CancelBy is who asked that the run be cancelled; empty: nobody has.
+	CancelBy string
+
 	// Owner holds the lease, until Until; nobody does if Owner is empty. A lease
 	// past its time is still good until somebody claims the run.
 	Owner string

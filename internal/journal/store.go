@@ -112,17 +112,24 @@ type RunWriter interface {
 	Claim(ctx context.Context, ref Ref, w Worker, ttl time.Duration) (Lease, error)
 
 	// Renew moves the end of every lease that a worker still has to ttl from now,
-	// and returns how many there are.
-	Renew(ctx context.Context, w Worker, ttl time.Duration) (int, error)
+	// and returns how many there are, and which of the runs were woken since they
+	// were claimed, or since the last Renew told of it.
+	Renew(ctx context.Context, w Worker, ttl time.Duration) (held int, woken []Lease, err error)
 
 	// SetStatus moves the run to a status. Running keeps the lease; every other
 	// status gives it up, so that a pause holds no worker. The first terminal
 	// status wins: later changes, these and all others, get a *SettledError.
 	SetStatus(ctx context.Context, l Lease, c Change) error
 
-	// Wake makes an open run due at a time, if it was to be due later or never.
-	// It needs no lease: it is a hint, and a worker that wakes for nothing sees so.
+	// Wake makes an open run due at a time, if it was to be due later or never,
+	// and tells a worker that holds it, with its next Renew. It needs no lease: it
+	// is a hint, and a worker that wakes for nothing sees so.
 	Wake(ctx context.Context, ref Ref, at time.Time) error
+
+	// AskCancel notes on the row of an open run that somebody wants it cancelled,
+	// and wakes it. The first who asks is noted. It needs no lease; whoever holds
+	// the run, or claims it, cancels it.
+	AskCancel(ctx context.Context, ref Ref, by string) error
 }
 
 // LogWriter writes what happened.
@@ -136,18 +143,19 @@ type LogWriter interface {
 
 // QuestionWriter moves approvals, one step each.
 type QuestionWriter interface {
-	// Ask adds a pending question: Ref, ID, Call, Digest, Shown and Expires of q.
+	// Ask adds a pending question: ID, About, Subject, Digest, Shown, NotBy and
+	// Expires of q.
 	Ask(ctx context.Context, l Lease, q Question) error
 
-	// Decide answers a pending question, wakes its run, and returns the row. It
-	// needs no lease: who decides is not who advances. A question that has an
-	// answer, or whose time has passed, gets a *DecidedError; one whose run has
+	// Decide takes a person's decision on a pending question, wakes the run, and
+	// returns the row. It needs no lease: who decides is not who advances. A question that is
+	// decided, or whose time has passed, gets a *DecidedError; one whose run has
 	// ended a *SettledError.
 	Decide(ctx context.Context, tenant string, id ID, d Decision) (Question, error)
 
-	// Use takes the answer for the run, once, and returns the row as it stands
-	// behind it. A question whose time has passed without an answer is used as
-	// expired. ErrPending: there is no answer yet; ErrUsed: it was taken before.
+	// Use takes the decision for the run, once, and returns the row as it stands
+	// behind it. A question whose time has passed without one is used as expired.
+	// ErrPending: there is no decision yet; ErrUsed: it was taken before.
 	Use(ctx context.Context, l Lease, id ID) (Question, error)
 }
 

@@ -48,7 +48,7 @@ var leaseTests = []test{
 		before, log := w.row(l.Ref), w.log(l.Ref, 0)
 		for name, write := range writes(w, l, q) {
 			switch name {
-			case "wake", "claim", "decide": // these need no lease
+			case "wake", "cancel", "claim", "decide": // these need no lease
 			default:
 				w.wantErr(w.try(write), journal.ErrFenced)
 			}
@@ -71,9 +71,9 @@ var leaseTests = []test{
 		w.status(lost, journal.Queued, "")
 		w.clock.Advance(10 * time.Second)
 		w.do(func(tx journal.Tx) error {
-			n, err := tx.Renew(w.ctx, alice, ttl)
-			if n != 2 {
-				w.Errorf("renewed %d leases, want 2", n)
+			n, woken, err := tx.Renew(w.ctx, alice, ttl)
+			if n != 2 || woken != nil {
+				w.Errorf("renewed %d leases, want 2; woken %v", n, woken)
 			}
 			return err
 		})
@@ -173,6 +173,41 @@ var leaseTests = []test{
 				w.Errorf("%s was claimed %d times", ref, n)
 			}
 		}
+	}},
+
+	{"a worker hears with its next renewal, once, that a run it holds was woken", func(w *world) {
+		a, b, c := w.started(), w.started(), w.started()
+		q := w.ask(c, "call 1", 0)
+		renew := func(by journal.Worker) (woken []journal.Lease) {
+			w.do(func(tx journal.Tx) (err error) {
+				_, woken, err = tx.Renew(w.ctx, by, ttl)
+				return err
+			})
+			return woken
+		}
+		w.do(func(tx journal.Tx) error { return tx.Wake(w.ctx, a.Ref, w.clock.Now()) })
+		w.want(renew(bob))
+		w.want(renew(alice), a.Ref)
+		w.want(renew(alice))
+		w.decide(q, journal.QuestionApproved)
+		w.do(func(tx journal.Tx) error { return tx.AskCancel(w.ctx, b.Ref, "ann") })
+		w.want(renew(alice), b.Ref, c.Ref)
+		w.do(func(tx journal.Tx) error { return tx.Wake(w.ctx, a.Ref, w.clock.Now()) })
+		w.clock.Advance(ttl)
+		w.claim(a.Ref, bob) // and so sees what there is
+		w.want(renew(bob))
+	}},
+
+	{"the first who asks to cancel is noted, and the run is due", func(w *world) {
+		l := w.started()
+		w.status(l, journal.WaitingApproval, "")
+		for _, by := range []string{"ann", "bea"} {
+			w.do(func(tx journal.Tx) error { return tx.AskCancel(w.ctx, l.Ref, by) })
+		}
+		if got := w.row(l.Ref).CancelBy; got != "ann" {
+			w.Errorf("cancelled by %q", got)
+		}
+		w.want(w.sweep(bob, 9), l.Ref)
 	}},
 
 	{"waking moves the time forward, never back", func(w *world) {

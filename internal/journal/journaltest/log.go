@@ -132,7 +132,7 @@ var logTests = []test{
 			if _, err := tx.Append(w.ctx, l, notes(2, 9)...); err != nil {
 				return err
 			}
-			if err := tx.Ask(w.ctx, l, journal.Question{ID: w.id(journal.ApprovalPrefix), Call: "c"}); err != nil {
+			if err := tx.Ask(w.ctx, l, journal.Question{ID: w.id(journal.ApprovalPrefix), Subject: "c"}); err != nil {
 				return err
 			}
 			if err := tx.SetStatus(w.ctx, l, journal.Change{Status: journal.Failed}); err != nil {
@@ -200,7 +200,10 @@ var logTests = []test{
 		}
 		_, err := w.Question(w.ctx, "b", q)
 		w.wantErr(err, journal.ErrNotFound)
-		w.wantErr(w.try(func(tx journal.Tx) error { _, err := tx.Decide(w.ctx, "b", q, journal.Decision{By: "eve"}); return err }), journal.ErrNotFound)
+		w.wantErr(w.try(func(tx journal.Tx) error {
+			_, err := tx.Decide(w.ctx, "b", q, journal.Decision{State: journal.QuestionDenied, By: "eve"})
+			return err
+		}), journal.ErrNotFound)
 		_, err = w.Find(w.ctx, "c", string(id))
 		w.wantErr(err, journal.ErrNotFound)
 		w.status(a, journal.Completed, "")

@@ -11,12 +11,12 @@ import (
 )
 
 var questionTests = []test{
-	{"a question is pending until it is answered, and then as answered", func(w *world) {
-		for _, approve := range []bool{true, false} {
+	{"a question is pending until it is decided, and then as decided", func(w *world) {
+		for _, state := range []journal.QuestionState{journal.QuestionApproved, journal.QuestionDenied, journal.QuestionAnswered} {
 			l := w.started()
 			want := journal.Question{
-				Ref: l.Ref, ID: w.id(journal.ApprovalPrefix), Call: "call 1", Digest: [32]byte{1, 2, 3},
-				Shown: json.RawMessage(`{"tool":"rm"}`), Expires: w.clock.Now().Add(time.Hour),
+				Ref: l.Ref, ID: w.id(journal.ApprovalPrefix), About: "call", Subject: "call 1", Digest: [32]byte{1, 2, 3},
+				Shown: json.RawMessage(`{"tool":"rm"}`), NotBy: "ann", Expires: w.clock.Now().Add(time.Hour),
 			}
 			w.do(func(tx journal.Tx) error { return tx.Ask(w.ctx, l, want) })
 			want.Asked, want.State = w.clock.Now(), journal.QuestionPending
@@ -24,9 +24,8 @@ var questionTests = []test{
 
 			w.clock.Advance(time.Minute)
 			w.do(func(tx journal.Tx) error {
-				got, err := tx.Decide(w.ctx, l.Tenant, want.ID, journal.Decision{Approve: approve, By: "bea", Reason: "why"})
-				want.State = map[bool]journal.QuestionState{true: journal.QuestionApproved, false: journal.QuestionDenied}[approve]
-				want.By, want.Reason, want.Decided = "bea", "why", w.clock.Now()
+				got, err := tx.Decide(w.ctx, l.Tenant, want.ID, journal.Decision{State: state, By: "bea", Text: "why"})
+				want.State, want.By, want.Text, want.Decided = state, "bea", "why", w.clock.Now()
 				if d := cmp.Diff(want, got); d != "" {
 					w.Errorf("decide returned (-want +got):\n%s", d)
 				}
@@ -41,17 +40,17 @@ var questionTests = []test{
 		q := w.ask(l, "call 1", 0)
 		w.status(l, journal.WaitingApproval, "")
 		w.want(w.sweep(bob, 9))
-		w.decide(q, true)
+		w.decide(q, journal.QuestionApproved)
 		w.want(w.sweep(bob, 9), l.Ref)
 	}},
 
 	{"deciding twice says who was first", func(w *world) {
 		l := w.started()
 		q := w.ask(l, "call 1", 0)
-		w.decide(q, true)
+		w.decide(q, journal.QuestionApproved)
 		first := w.question(q)
 		w.clock.Advance(time.Minute)
-		err := wantAs[*journal.DecidedError](w, w.tryDecide(q, false))
+		err := wantAs[*journal.DecidedError](w, w.tryDecide(q, journal.QuestionDenied))
 		if got, want := err.Error(), "already approved by bea at "+first.Decided.Format(time.RFC3339); got != want {
 			w.Errorf("it says %q, want %q", got, want)
 		}
@@ -64,8 +63,9 @@ var questionTests = []test{
 		other := w.on(w.again())
 		var wg sync.WaitGroup
 		errs := make([]error, 40)
+		says := []journal.QuestionState{journal.QuestionApproved, journal.QuestionApproved, journal.QuestionDenied, journal.QuestionAnswered}
 		for i := range errs {
-			wg.Go(func() { errs[i] = []*world{w, other}[i%2].tryDecide(q, i%4 < 2) })
+			wg.Go(func() { errs[i] = []*world{w, other}[i%2].tryDecide(q, says[i%4]) })
 		}
 		wg.Wait()
 		first := w.question(q)
@@ -73,8 +73,8 @@ var questionTests = []test{
 		for i, err := range errs {
 			if err == nil {
 				won++
-				if (first.State == journal.QuestionApproved) != (i%4 < 2) {
-					w.Errorf("the one who was first said %v, and it is %s", i%4 < 2, first.State)
+				if first.State != says[i%4] {
+					w.Errorf("the one who was first said %s, and it is %s", says[i%4], first.State)
 				}
 				continue
 			}
@@ -85,11 +85,11 @@ var questionTests = []test{
 		}
 	}},
 
-	{"an answer is used once", func(w *world) {
+	{"a decision is used once", func(w *world) {
 		l := w.started()
 		q := w.ask(l, "call 1", 0)
 		w.wantErr(w.try(func(tx journal.Tx) error { _, err := tx.Use(w.ctx, l, q); return err }), journal.ErrPending)
-		w.decide(q, true)
+		w.decide(q, journal.QuestionApproved)
 		want := w.question(q)
 		w.clock.Advance(time.Second)
 		want.Used = w.clock.Now()
@@ -101,10 +101,10 @@ var questionTests = []test{
 		w.wantQuestion(want)
 	}},
 
-	{"an answer is used by its own run", func(w *world) {
+	{"a decision is used by its own run", func(w *world) {
 		l, other := w.started(), w.started()
 		q := w.ask(l, "call 1", 0)
-		w.decide(q, true)
+		w.decide(q, journal.QuestionApproved)
 		if err := w.try(func(tx journal.Tx) error { _, err := tx.Use(w.ctx, other, q); return err }); err == nil {
 			w.Error("another run used it")
 		}
@@ -119,7 +119,7 @@ var questionTests = []test{
 		w.clock.Advance(time.Hour - time.Microsecond)
 		w.wantErr(w.try(func(tx journal.Tx) error { _, err := tx.Use(w.ctx, l, q); return err }), journal.ErrPending)
 		w.clock.Advance(time.Microsecond)
-		err := wantAs[*journal.DecidedError](w, w.tryDecide(q, true))
+		err := wantAs[*journal.DecidedError](w, w.tryDecide(q, journal.QuestionApproved))
 		if got, want := err.Error(), "expired at "+w.clock.Now().Format(time.RFC3339); got != want {
 			w.Errorf("it says %q, want %q", got, want)
 		}
@@ -131,33 +131,30 @@ var questionTests = []test{
 		w.wantQuestion(got)
 	}},
 
-	{"an answer in time holds past the time", func(w *world) {
+	{"a decision in time holds past the time", func(w *world) {
 		l := w.started()
 		q := w.ask(l, "call 1", time.Hour)
-		w.decide(q, true)
+		w.decide(q, journal.QuestionApproved)
 		w.clock.Advance(2 * time.Hour)
 		if got := w.use(l, q); got.State != journal.QuestionApproved {
 			w.Errorf("used as %s", got.State)
 		}
 	}},
 
-	{"a run asks once about a call", func(w *world) {
+	{"what is no decision is refused", func(w *world) {
 		l := w.started()
-		w.ask(l, "call 1", 0)
-		w.ask(l, "call 2", 0)
-		err := w.try(func(tx journal.Tx) error {
-			return tx.Ask(w.ctx, l, journal.Question{ID: w.id(journal.ApprovalPrefix), Call: "call 1"})
-		})
-		if err == nil {
-			w.Error("asked twice")
+		q := w.ask(l, "call 1", 0)
+		for _, state := range []journal.QuestionState{"", journal.QuestionPending, journal.QuestionExpired, "maybe"} {
+			if err := w.tryDecide(q, state); err == nil {
+				w.Errorf("%q was taken", state)
+			}
 		}
-		w.ask(w.started(), "call 1", 0)
 	}},
 
 	{"a question has an approval's id", func(w *world) {
 		l := w.started()
 		if err := w.try(func(tx journal.Tx) error {
-			return tx.Ask(w.ctx, l, journal.Question{ID: w.id(journal.TicketPrefix), Call: "call 1"})
+			return tx.Ask(w.ctx, l, journal.Question{ID: w.id(journal.TicketPrefix), Subject: "call 1"})
 		}); err == nil {
 			w.Error("asked")
 		}
@@ -166,7 +163,7 @@ var questionTests = []test{
 	{"questions are listed, the newest first, by run and state", func(w *world) {
 		l, other := w.started(), w.started()
 		a, b, c := w.ask(l, "call 1", 0), w.ask(l, "call 2", 0), w.ask(other, "call 1", 0)
-		w.decide(b, false)
+		w.decide(b, journal.QuestionDenied)
 		for _, k := range []struct {
 			query journal.QuestionQuery
 			want  []journal.ID
@@ -192,10 +189,10 @@ var questionTests = []test{
 	}},
 }
 
-// ask asks about a call; expires 0 is never.
-func (w *world) ask(l journal.Lease, call string, expires time.Duration) journal.ID {
+// ask asks about a subject; expires 0 is never.
+func (w *world) ask(l journal.Lease, subject string, expires time.Duration) journal.ID {
 	w.Helper()
-	q := journal.Question{ID: w.id(journal.ApprovalPrefix), Call: call, Shown: json.RawMessage(`{}`)}
+	q := journal.Question{ID: w.id(journal.ApprovalPrefix), Subject: subject, Shown: json.RawMessage(`{}`)}
 	if expires > 0 {
 		q.Expires = w.clock.Now().Add(expires)
 	}
@@ -203,16 +200,16 @@ func (w *world) ask(l journal.Lease, call string, expires time.Duration) journal
 	return q.ID
 }
 
-func (w *world) tryDecide(q journal.ID, approve bool) error {
+func (w *world) tryDecide(q journal.ID, state journal.QuestionState) error {
 	return w.try(func(tx journal.Tx) error {
-		_, err := tx.Decide(w.ctx, journal.DefaultTenant, q, journal.Decision{Approve: approve, By: "bea"})
+		_, err := tx.Decide(w.ctx, journal.DefaultTenant, q, journal.Decision{State: state, By: "bea"})
 		return err
 	})
 }
 
-func (w *world) decide(q journal.ID, approve bool) {
+func (w *world) decide(q journal.ID, state journal.QuestionState) {
 	w.Helper()
-	if err := w.tryDecide(q, approve); err != nil {
+	if err := w.tryDecide(q, state); err != nil {
 		w.Fatal(err)
 	}
 }

@@ -214,7 +214,7 @@ var runTests = []test{
 }
 
 // writes are all the ways to write to a run, by name: those that need its lease,
-// and the two that need none. q is a question of the run.
+// and those that need none. q is a question of the run.
 func writes(w *world, l journal.Lease, q journal.ID) map[string]func(journal.Tx) error {
 	return map[string]func(journal.Tx) error{
 		"append": func(tx journal.Tx) error { _, err := tx.Append(w.ctx, l, note(9)); return err },
@@ -226,13 +226,13 @@ func writes(w *world, l journal.Lease, q journal.ID) map[string]func(journal.Tx)
 			return tx.SetStatus(w.ctx, l, journal.Change{Status: journal.Running})
 		},
 		"ask": func(tx journal.Tx) error {
-			return tx.Ask(w.ctx, l, journal.Question{ID: w.id(journal.ApprovalPrefix), Call: "call 9"})
+			return tx.Ask(w.ctx, l, journal.Question{ID: w.id(journal.ApprovalPrefix), Subject: "call 9"})
 		},
 		"use":   func(tx journal.Tx) error { _, err := tx.Use(w.ctx, l, q); return err },
 		"wake":  func(tx journal.Tx) error { return tx.Wake(w.ctx, l.Ref, w.clock.Now()) },
 		"claim": func(tx journal.Tx) error { _, err := tx.Claim(w.ctx, l.Ref, bob, ttl); return err },
 		"decide": func(tx journal.Tx) error {
-			_, err := tx.Decide(w.ctx, l.Tenant, q, journal.Decision{By: "eve"})
+			_, err := tx.Decide(w.ctx, l.Tenant, q, journal.Decision{State: journal.QuestionDenied, By: "eve"})
 			return err
 		},
 	}

@@ -10,7 +10,7 @@ import (
 
 // Ask implements [journal.QuestionWriter].
 func (t *txn) Ask(ctx context.Context, l journal.Lease, q journal.Question) error {
-	fail := func(err error) error { return fmt.Errorf("ask %s about %s of run %s: %w", q.ID, q.Call, l.Ref, err) }
+	fail := func(err error) error { return fmt.Errorf("ask %s about %s of run %s: %w", q.ID, q.Subject, l.Ref, err) }
 	if q.ID.Prefix() != journal.ApprovalPrefix {
 		return fail(fmt.Errorf("an approval has an id %s…", journal.ApprovalPrefix))
 	}
@@ -18,9 +18,9 @@ func (t *txn) Ask(ctx context.Context, l journal.Lease, q journal.Question) erro
 		return fail(err)
 	}
 	err := t.exec(ctx, `
-		INSERT INTO questions (tenant, question, v, key_id, run, call, digest, shown, asked_at, expires_at, state, decider, reason)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', '', '')`,
-		l.Tenant, q.ID, rowVersion, plain, l.Run, q.Call, q.Digest[:], []byte(q.Shown), t.at.UnixMicro(), micros(q.Expires))
+		INSERT INTO questions (tenant, question, v, key_id, run, about, subject, digest, shown, not_by, asked_at, expires_at, state, decider, said)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', '', '')`,
+		l.Tenant, q.ID, rowVersion, plain, l.Run, q.About, q.Subject, q.Digest[:], []byte(q.Shown), q.NotBy, t.at.UnixMicro(), micros(q.Expires))
 	if err != nil {
 		return fail(err)
 	}
@@ -45,6 +45,11 @@ func (t *txn) Decide(ctx context.Context, tenant string, id journal.ID, d journa
 	fail := func(err error) (journal.Question, error) {
 		return journal.Question{}, fmt.Errorf("decide %s: %w", id, err)
 	}
+	switch d.State {
+	case journal.QuestionApproved, journal.QuestionDenied, journal.QuestionAnswered:
+	default:
+		return fail(fmt.Errorf("%q is no decision", d.State))
+	}
 	q, err := t.Question(ctx, tenant, id)
 	if err != nil {
 		return fail(err)
@@ -58,13 +63,9 @@ func (t *txn) Decide(ctx context.Context, tenant string, id journal.ID, d journa
 	if err := t.Wake(ctx, q.Ref, t.at); err != nil {
 		return fail(err)
 	}
-	state := journal.QuestionDenied
-	if d.Approve {
-		state = journal.QuestionApproved
-	}
 	err = t.exec(ctx, `
-		UPDATE questions SET state = ?, decider = ?, reason = ?, decided_at = ?
-		WHERE tenant = ? AND question = ? AND state = 'pending'`, state, d.By, d.Reason, t.at.UnixMicro(), tenant, id)
+		UPDATE questions SET state = ?, decider = ?, said = ?, decided_at = ?
+		WHERE tenant = ? AND question = ? AND state = 'pending'`, d.State, d.By, d.Text, t.at.UnixMicro(), tenant, id)
 	if err != nil {
 		return fail(err)
 	}

@@ -38,7 +38,7 @@ func collect[T any](rows *sql.Rows, dst func(*T) []any) ([]T, error) {
 
 const selectRun = `
 SELECT tenant, run, kind, parent, session, profile, starter, capture, host, status, reason,
-	created_at, ended_at, wake_at, lease_owner, lease_until, fence, seq, chain,
+	created_at, ended_at, wake_at, cancel_by, lease_owner, lease_until, fence, seq, chain,
 	snapshot_seq, snapshot_bytes, since_bytes
 FROM runs `
 
@@ -51,7 +51,7 @@ type runRow struct {
 
 func (r *runRow) dst() []any {
 	return []any{&r.Tenant, &r.Run.Run, &r.Kind, &r.Parent, &r.Session, &r.Profile, &r.Starter, &r.Capture, &r.Host,
-		&r.Status, &r.Reason, &r.created, &r.ended, &r.wake, &r.Owner, &r.until, &r.Fence, &r.Tail.Seq, &r.link,
+		&r.Status, &r.Reason, &r.created, &r.ended, &r.wake, &r.CancelBy, &r.Owner, &r.until, &r.Fence, &r.Tail.Seq, &r.link,
 		&r.Run.Snapshot, &r.SnapshotBytes, &r.Since}
 }
 
@@ -186,7 +186,7 @@ func (r reader) Snapshot(ctx context.Context, ref journal.Ref) (s journal.Snapsh
 }
 
 const selectQuestion = `
-SELECT tenant, question, run, call, digest, shown, asked_at, expires_at, state, decider, reason, decided_at, used_at
+SELECT tenant, question, run, about, subject, digest, shown, not_by, asked_at, expires_at, state, decider, said, decided_at, used_at
 FROM questions `
 
 // questionRow is a row of questions as it is read.
@@ -197,8 +197,8 @@ type questionRow struct {
 }
 
 func (q *questionRow) dst() []any {
-	return []any{&q.Tenant, &q.ID, &q.Run, &q.Call, &q.digest, (*[]byte)(&q.Shown), &q.asked, &q.expires, &q.State,
-		&q.By, &q.Reason, &q.decided, &q.used}
+	return []any{&q.Tenant, &q.ID, &q.Run, &q.About, &q.Subject, &q.digest, (*[]byte)(&q.Shown), &q.NotBy, &q.asked, &q.expires, &q.State,
+		&q.By, &q.Text, &q.decided, &q.used}
 }
 
 func (q *questionRow) value() (journal.Question, error) {

@@ -11,9 +11,9 @@ import (
 
 const insertRun = `
 INSERT INTO runs (tenant, run, v, kind, parent, session, profile, starter, capture, host,
-	status, reason, created_at, wake_at, lease_owner, lease_until, fence,
+	status, reason, created_at, wake_at, woken, cancel_by, lease_owner, lease_until, fence,
 	seq, chain, snapshot_seq, snapshot_bytes, since_bytes)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', '', ?, ?, '', 0, 0, 0, zeroblob(32), 0, 0, 0)`
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', '', ?, ?, 0, '', '', 0, 0, 0, zeroblob(32), 0, 0, 0)`
 
 // Create implements [journal.RunWriter].
 func (t *txn) Create(ctx context.Context, r journal.Run) error {
@@ -38,7 +38,7 @@ func (t *txn) Create(ctx context.Context, r journal.Run) error {
 const claimable = `ended_at IS NULL AND (lease_owner = '' OR lease_until <= @now) AND host IN ('', @host)`
 
 const claimRun = `
-UPDATE runs SET lease_owner = @owner, lease_until = @until, fence = fence + 1, wake_at = @now
+UPDATE runs SET lease_owner = @owner, lease_until = @until, fence = fence + 1, wake_at = @now, woken = 0
 WHERE tenant = @tenant AND run = @run AND ` + claimable + `
 RETURNING fence`
 
@@ -82,7 +82,7 @@ func settled(r journal.Run) error {
 // that has passed, so the runs of a worker that died are among those that are due
 // as soon as their leases are past their time.
 const claimDue = `
-UPDATE runs SET lease_owner = @owner, lease_until = @until, fence = fence + 1, wake_at = @now
+UPDATE runs SET lease_owner = @owner, lease_until = @until, fence = fence + 1, wake_at = @now, woken = 0
 WHERE (tenant, run) IN (
 	SELECT tenant, run FROM runs
 	WHERE wake_at <= @now AND ` + claimable + `
@@ -96,7 +96,7 @@ func (t *txn) ClaimDue(ctx context.Context, w journal.Worker, ttl time.Duration,
 	if err != nil {
 		return nil, fmt.Errorf("claim what is due: %w", t.note(err))
 	}
-	leases, err := collect(rows, func(l *journal.Lease) []any { return []any{&l.Tenant, &l.Run, &l.Fence} })
+	leases, err := collect(rows, leaseRow)
 	if err != nil {
 		return nil, fmt.Errorf("claim what is due: %w", t.note(err))
 	}
@@ -106,15 +106,34 @@ func (t *txn) ClaimDue(ctx context.Context, w journal.Worker, ttl time.Duration,
 	return leases, nil
 }
 
+const renew = `
+UPDATE runs SET lease_until = @until WHERE lease_owner = @owner AND lease_owner <> ''`
+
+// takeWoken reads and lowers the flags in one statement: no wake is lost between.
+const takeWoken = `
+UPDATE runs SET woken = 0 WHERE lease_owner = ? AND lease_owner <> '' AND woken = 1
+RETURNING tenant, run, fence`
+
 // Renew implements [journal.RunWriter].
-func (t *txn) Renew(ctx context.Context, w journal.Worker, ttl time.Duration) (int, error) {
-	n, err := t.changed(ctx, `UPDATE runs SET lease_until = ? WHERE lease_owner = ? AND lease_owner <> ''`,
-		t.at.Add(ttl).UnixMicro(), w.Owner)
-	if err != nil {
-		return 0, fmt.Errorf("renew the leases of %s: %w", w.Owner, err)
+func (t *txn) Renew(ctx context.Context, w journal.Worker, ttl time.Duration) (n int, woken []journal.Lease, err error) {
+	fail := func(err error) (int, []journal.Lease, error) {
+		return 0, nil, fmt.Errorf("renew the leases of %s: %w", w.Owner, err)
 	}
-	return int(n), nil
+	held, err := t.changed(ctx, renew, named("until", t.at.Add(ttl).UnixMicro()), named("owner", w.Owner))
+	if err != nil {
+		return fail(err)
+	}
+	rows, err := t.tx.QueryContext(ctx, takeWoken, w.Owner)
+	if err != nil {
+		return fail(t.note(err))
+	}
+	if woken, err = collect(rows, leaseRow); err != nil {
+		return fail(t.note(err))
+	}
+	return int(held), woken, nil
 }
+
+func leaseRow(l *journal.Lease) []any { return []any{&l.Tenant, &l.Run, &l.Fence} }
 
 // updateStatus moves a run that the lease holds and that is open.
 const updateStatus = `
@@ -167,17 +186,37 @@ func (t *txn) capture(ctx context.Context, ref journal.Ref) (c journal.Capture, 
 
 // Wake implements [journal.RunWriter].
 func (t *txn) Wake(ctx context.Context, ref journal.Ref, at time.Time) error {
-	n, err := t.changed(ctx, `UPDATE runs SET wake_at = min(coalesce(wake_at, @at), @at)
-		WHERE tenant = @tenant AND run = @run AND ended_at IS NULL`,
-		named("at", at.UnixMicro()), named("tenant", ref.Tenant), named("run", ref.Run))
-	if err == nil && n == 0 {
-		var r journal.Run
-		if r, err = t.Run(ctx, ref); err == nil {
-			err = settled(r)
-		}
-	}
+	err := t.touch(ctx, ref, `UPDATE runs SET woken = 1, wake_at = min(coalesce(wake_at, @at), @at)
+		WHERE tenant = @tenant AND run = @run AND ended_at IS NULL`, named("at", at.UnixMicro()))
 	if err != nil {
 		return fmt.Errorf("wake run %s: %w", ref, err)
+	}
+	return nil
+}
+
+// AskCancel implements [journal.RunWriter].
+func (t *txn) AskCancel(ctx context.Context, ref journal.Ref, by string) error {
+	err := t.touch(ctx, ref, `UPDATE runs SET woken = 1, wake_at = min(coalesce(wake_at, @now), @now),
+			cancel_by = CASE WHEN cancel_by = '' THEN @by ELSE cancel_by END
+		WHERE tenant = @tenant AND run = @run AND ended_at IS NULL`, named("now", t.at.UnixMicro()), named("by", by))
+	if err != nil {
+		return fmt.Errorf("ask to cancel run %s: %w", ref, err)
+	}
+	return nil
+}
+
+// touch changes an open run without a lease.
+func (t *txn) touch(ctx context.Context, ref journal.Ref, query string, args ...any) error {
+	n, err := t.changed(ctx, query, append(args, named("tenant", ref.Tenant), named("run", ref.Run))...)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		r, err := t.Run(ctx, ref)
+		if err != nil {
+			return err
+		}
+		return settled(r)
 	}
 	t.seen[ref] = true
 	return nil

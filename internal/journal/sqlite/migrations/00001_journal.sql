@@ -26,6 +26,8 @@ CREATE TABLE runs (
     ended_at       INTEGER,
     purge_at       INTEGER,           -- when payloads are to go next
     wake_at        INTEGER,           -- when a worker should take it, if nobody holds it
+    woken          INTEGER NOT NULL,  -- 1: something came that its worker has not seen
+    cancel_by      TEXT    NOT NULL,  -- who wants it ended
     lease_owner    TEXT    NOT NULL,  -- '': nobody
     lease_until    INTEGER NOT NULL,
     fence          INTEGER NOT NULL,
@@ -93,17 +95,19 @@ CREATE TABLE questions (
     v          INTEGER NOT NULL,
     key_id     TEXT    NOT NULL,
     run        TEXT    NOT NULL,
-    call       TEXT    NOT NULL,
+    about      TEXT    NOT NULL,
+    subject    TEXT    NOT NULL,
     digest     BLOB    NOT NULL,
     shown      BLOB,             -- NULL: purged
+    not_by     TEXT    NOT NULL,
     asked_at   INTEGER NOT NULL,
     expires_at INTEGER,
     state      TEXT    NOT NULL,
     decider    TEXT    NOT NULL,
-    reason     TEXT    NOT NULL,
+    said       TEXT    NOT NULL,
     decided_at INTEGER,
     used_at    INTEGER,
     PRIMARY KEY (tenant, question)
 ) STRICT, WITHOUT ROWID;
 
-CREATE UNIQUE INDEX questions_call ON questions (tenant, run, call);
+CREATE INDEX questions_run ON questions (tenant, run);
