@@ -25,9 +25,9 @@ var rooms = map[string]room{
 	"guard/rules":     {rooms: []string{"guard", "guard/match"}},
 	"guard/guardtest": {rooms: []string{"guard"}},
 
-	"internal/diag":    {},
-	"internal/signal":  {},
-	"internal/run":     {rooms: []string{"internal/signal"}},
+	"internal/diag":   {},
+	"internal/signal": {},
+	"internal/run":    {rooms: []string{"internal/signal"}},
 	"internal/approval": {
 		rooms:   []string{"internal/journal"},
 		modules: []string{"github.com/go-json-experiment/json"},
