@@ -120,8 +120,7 @@ func take(s State, e Event) State {
 	case Resolved:
 		return resolve(s, e)
 	case AnswerReleased:
-		s.Step.Release = 0
-		return answer(s, e.Answer)
+		return release(s, e)
 
 	// The evaluator judges, and the run goes on or comes to its end.
 	case StepEvaluated:
@@ -196,7 +195,7 @@ func takeUp(s State, e Claimed) State {
 		s = settle(s)
 	}
 	if s.Step.Lost > maxLost {
-		return stop(s, internalError("its workers were lost again and again in the same step"))
+		return stop(s, internalError("worker after worker was lost in the same step"))
 	}
 	return s
 }
@@ -247,6 +246,14 @@ func withhold(s State, e ModelWithheld) State {
 	return settle(s.withQuestion(Question{About: about}))
 }
 
+// release takes a withheld answer that is out after all. Its tokens were counted
+// when it was withheld.
+func release(s State, e AnswerReleased) State {
+	s.Step.Release = 0
+	e.Answer.Usage = signal.Usage{}
+	return answer(s, e.Answer)
+}
+
 // failModel takes a provider's failure. It is tried again, later, if that can
 // help and nobody has seen a byte of the answer.
 func failModel(s State, e ModelFailed) State {
@@ -258,7 +265,7 @@ func failModel(s State, e ModelFailed) State {
 		s.Phase = Ready
 		return s
 	}
-	return judge(s, modelFailed(s.Step))
+	return judge(s, modelFailed(s.Step, e))
 }
 
 // settle looks at the step after something in it has changed. While the host

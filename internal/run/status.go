@@ -2,6 +2,8 @@ package run
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/stoplog/stoplog/internal/signal"
 )
@@ -114,15 +116,19 @@ func malformedOutput(n int) Outcome {
 }
 
 func timedOut(l Limits) Outcome {
-	return Outcome{StatusFailed, ReasonTimeout, fmt.Sprintf("the time limit of %s was reached", l.Timeout)}
+	return Outcome{StatusFailed, ReasonTimeout, fmt.Sprintf("the time limit of %s was reached", spoken(l.Timeout))}
 }
 
 func budgetSpent(e BudgetSpent) Outcome {
 	return Outcome{StatusFailed, ReasonBudgetExceeded, fmt.Sprintf("the budget %s is spent", e.Envelope)}
 }
 
-func modelFailed(s Step) Outcome {
-	return Outcome{StatusFailed, ReasonModelFailed, fmt.Sprintf("the model gave no answer (attempts: %d)", s.Attempt)}
+func modelFailed(s Step, e ModelFailed) Outcome {
+	why := fmt.Sprintf("the model gave no answer (attempts: %d)", s.Attempt)
+	if e.Released {
+		why = "the model broke off its answer"
+	}
+	return Outcome{StatusFailed, ReasonModelFailed, why}
 }
 
 func internalError(what string) Outcome {
@@ -135,6 +141,17 @@ func abandoned(e Resolved) Outcome {
 
 func cancelled(e Cancelled) Outcome {
 	return Outcome{StatusCancelled, ReasonCancelled, fmt.Sprintf("%s cancelled the run", e.By)}
+}
+
+// spoken is a duration without what is zero at its end: 10m, not 10m0s.
+func spoken(d time.Duration) string {
+	s := d.String()
+	for _, unit := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(s, unit) {
+			s = s[:len(s)-2]
+		}
+	}
+	return s
 }
 
 // Status says where the run stands, in the words of the API. A run that has not
