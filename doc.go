@@ -46,6 +46,24 @@
 // what they found and stops where one of them denies. It knows no rule, no
 // provider and no file, and depends on the standard library alone. Start here.
 //
+// # Package guard/match
+//
+// A guard made of patterns. It gives what Go's regular expressions would find in
+// the whole text, whatever the pieces it came in, holds back only what could
+// still become a match, and takes time linear in the text.
+//
+// # Package guard/rules
+//
+// The rules themselves, in packs (secrets, credentials, pii): data, each with
+// texts that it must and must not match. A new rule is an entry here and
+// nothing else.
+//
+// # Package guard/guardtest
+//
+// What a guard owes, as a suite that any guard can be put through: the same
+// answer at every cut, bounded hold, nothing of a blocked span let out, failure
+// closed.
+//
 // # Package internal/diag
 //
 // A mistake in a file, with its place: position, span, message, the keys that
@@ -88,4 +106,48 @@
 //
 // Server-sent events as bytes: a scanner that gives each frame as it came, and a
 // writer. It knows nothing of what the frames say.
+//
+// # Package internal/wire
+//
+// The provider formats, as tables: which field is text, which is a JSON document
+// in a string, which is an id, what may pass unread. It turns an answer, streamed
+// or not, into channels, and what a chain says of them back into frames, as the
+// very bytes that came wherever nothing was found.
+//
+// # Package internal/dial
+//
+// The only room that builds HTTP clients and transports. Everything else is
+// handed an http.RoundTripper.
+//
+// # Package internal/cassette
+//
+// A recorded or written provider exchange, replayed as an http.RoundTripper
+// below the door: tests, examples and the demo run real streams without a key
+// and without a network.
+//
+// # Package internal/config
+//
+// stoplog.yaml and the environment into one struct, strictly: an unknown key is
+// an error with its place and a suggestion. The built-in profile lives here.
+//
+// # Package govern
+//
+// The door. Transport is an http.RoundTripper that screens the request, calls
+// the upstream, screens the answer while it streams, settles what it cost and
+// records what was decided, before it shows.
+//
+// # Package internal/gateway
+//
+// Providers' own HTTP interfaces, served: what comes in goes to the door, and
+// what the door gives back goes out. It judges nothing.
+//
+// # Package examples
+//
+// Configurations and cassettes that run without a key and without a network;
+// the program carries the cassettes for its demo.
+//
+// # Package cmd/stoplog
+//
+// The program: one file a command, flags and wiring and nothing else. The rules
+// of its voice are in voice.go; testdata/script drives the real binary.
 package stoplog

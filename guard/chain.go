@@ -81,6 +81,46 @@ func (c *Chain) Strictest() Verdict {
 	return worst
 }
 
+// Pace is how much of a text a guard must see before it can settle any of it.
+// Each is slower than those before it.
+type Pace uint8
+
+const (
+	Deltas  Pace = iota // settles what can no longer be part of a finding
+	Windows             // settles a sentence or so at a time, once it was answered
+	Whole               // settles at the end; the chain's hold limit bounds the text
+)
+
+// A Paced guard says its pace; one that does not works on deltas.
+type Paced interface {
+	Pace() Pace
+}
+
+// Waits says, for people, what the text of a channel waits for under this
+// chain.
+func (c *Chain) Waits() string {
+	slowest, by := Deltas, ""
+	enforcing := false
+	for _, m := range c.members {
+		if m.Mode != Enforce {
+			continue
+		}
+		enforcing = true
+		if p, ok := m.Guard.(Paced); ok && p.Pace() > slowest {
+			slowest, by = p.Pace(), m.Guard.Name()
+		}
+	}
+	switch {
+	case !enforcing:
+		return "text waits for nothing"
+	case slowest == Windows:
+		return fmt.Sprintf("text waits for guard %s to answer, a window at a time, at most %d bytes", by, c.maxHold)
+	case slowest == Whole:
+		return fmt.Sprintf("text waits for its end and guard %s's answer, at most %d bytes", by, c.maxHold)
+	}
+	return fmt.Sprintf("text waits only where it may become part of a finding, at most %d bytes", c.maxHold)
+}
+
 // Members returns the chain's guards, enforcing ones first.
 func (c *Chain) Members() []Member { return slices.Clone(c.members) }
 

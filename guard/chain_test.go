@@ -387,6 +387,27 @@ func TestNoAllocationForCleanText(t *testing.T) {
 	}
 }
 
+func TestChainSaysWhatTextWaitsFor(t *testing.T) {
+	fast, slow := quiet{}, paced{lit{"w", "w", "w", Redact}, Whole}
+	for want, members := range map[string][]Member{
+		"text waits for nothing": {{Guard: slow, Mode: Shadow}},
+		"text waits only where it may become part of a finding, at most 99 bytes": {{Guard: fast}, {Guard: slow, Mode: Audit}},
+		"text waits for its end and guard w's answer, at most 99 bytes":           {{Guard: fast}, {Guard: slow}},
+		"text waits for guard w to answer, a window at a time, at most 99 bytes":  {{Guard: paced{slow.lit, Windows}}},
+	} {
+		if got := NewChain(Options{MaxHold: 99}, members...).Waits(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+type paced struct {
+	lit
+	pace Pace
+}
+
+func (p paced) Pace() Pace { return p.pace }
+
 type quiet struct{}
 
 func (quiet) Name() string                         { return "quiet" }

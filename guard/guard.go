@@ -188,6 +188,15 @@ type Finding struct {
 	Fingerprint string
 }
 
+// MarshalText writes what String gives.
+func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// MarshalText writes what String gives.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// MarshalText writes what String gives.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
 func name(names []string, i int, what string) string {
 	if i < len(names) {
 		return names[i]

@@ -1,0 +1,81 @@
+// Command stoplog governs the text that goes between people, programs and
+// language models.
+//
+// The program is wiring: a command reads its flags, joins rooms of the house
+// together and shows what comes of it. Each command has a file of its own, named
+// for it, with its flags, its help and its Run; a command enters the program by a
+// field of [commands]. How all of them speak is written in voice.go.
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Getenv))
+}
+
+// commands is what the program can do: a field and a file for each.
+type commands struct {
+	Serve       serveCommand       `cmd:"" help:"Serve providers' interfaces, and judge what goes through."`
+	Demo        demoCommand        `cmd:"" help:"Show what a gateway does, with no key and no network."`
+	Guard       guardCommand       `cmd:"" help:"Filter stdin to stdout, and replace what must not pass."`
+	CheckConfig checkConfigCommand `cmd:"" help:"Check a stoplog.yaml, and show what comes of it."`
+	Version     versionCommand     `cmd:"" help:"Say which build this is."`
+}
+
+// about is the head of the program's own help.
+const about = `Stoplog stands in a stream of text from or to a language model, holds back what must not pass, and says what it did.
+
+The result of a command is on stdout and its talk is on stderr. Exit codes: 0 done, 1 error, 2 usage (or a file that does not check), 3 blocked by policy; 4 (waits for a person) and 5 (out of budget or time) are kept for commands to come.`
+
+// world is what the program has of what is around it.
+type world struct {
+	stdin  io.Reader
+	stdout io.Writer
+	voice  voice
+	getenv func(string) string
+}
+
+// run is the program less its process: it returns the exit code.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
+	w := &world{stdin: stdin, stdout: stdout, voice: voice{stderr}, getenv: getenv}
+
+	helped := false
+	parser, err := kong.New(&commands{},
+		kong.Name("stoplog"),
+		kong.Description(about),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(int) { helped = true }), // called once help was printed, and then not obeyed
+		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 80, Compact: true}),
+	)
+	if err != nil {
+		panic(err) // the grammar is this program's own
+	}
+	ctx, err := parser.Parse(args)
+	if helped {
+		return exitDone
+	}
+	if err != nil {
+		return w.voice.fail(misused(err))
+	}
+	if err := ctx.Run(w); err != nil {
+		return w.voice.fail(err)
+	}
+	return exitDone
+}
+
+// misused is a mistake on the command line, with a hint at the help of the
+// command that was meant.
+func misused(err error) error {
+	help := "stoplog --help"
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context.Selected() != nil {
+		help = "stoplog " + parse.Context.Selected().Name + " --help"
+	}
+	return failf(exitUsage, "%w", err).hint("see `%s`", help)
+}

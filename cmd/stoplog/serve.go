@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/stoplog/stoplog/govern"
+	"github.com/stoplog/stoplog/internal/config"
+	"github.com/stoplog/stoplog/internal/gateway"
+)
+
+type serveCommand struct {
+	Config string `placeholder:"FILE" help:"The configuration, in place of the one that would be found."`
+	Listen string `placeholder:"HOST:PORT" help:"Where to listen, in place of what the configuration says; port 0 is any free one."`
+	JSON   bool   `help:"Give the address as JSON."`
+}
+
+func (*serveCommand) Help() string {
+	return `Serves providers' own interfaces on loopback, and judges what goes through: point an SDK's base URL at it, and nothing else changes.
+
+    OpenAI       base URL http://127.0.0.1:4180/openai/v1
+    Anthropic    base URL http://127.0.0.1:4180/anthropic
+
+Your own key passes through to the provider, unless the configuration has one. Without a configuration the built-in profile holds: secrets and credentials are redacted in answers, and everything found is recorded (stoplog check-config shows it).
+
+What happened to a request is in the header Stoplog-Run and, unless it was plain allow, in a member "stoplog" of the answer. Records go to stoplog/requests.jsonl in $XDG_STATE_HOME or ~/.local/state.
+
+The address is on stdout, one line, once it listens; SIGINT or SIGTERM ends it when the answers under way have ended, a second one at once.
+
+Examples:
+
+    stoplog serve
+    stoplog serve --config examples/stoplog.yaml
+    OPENAI_BASE_URL=http://127.0.0.1:4180/openai/v1 python my_app.py
+
+Exit codes: 0 ended by a signal, 1 it could not serve, 2 the configuration does not check.`
+}
+
+func (c *serveCommand) Run(w *world) error {
+	conf, err := loadConfig(c.Config, w)
+	if err != nil {
+		return err
+	}
+	if c.Listen != "" {
+		if err := config.CheckListen(c.Listen); err != nil {
+			return failf(exitUsage, "--listen: %w", err)
+		}
+		conf.Listen = c.Listen
+	}
+	dir, err := stateDir(w.getenv)
+	if err != nil {
+		return failf(exitError, "%w", err)
+	}
+	key, err := fingerprintKey(dir)
+	if err != nil {
+		return failf(exitError, "make the key of fingerprints: %w", err)
+	}
+	records, err := govern.OpenRecordFile(filepath.Join(dir, "requests.jsonl"))
+	if err != nil {
+		return failf(exitError, "%w", err)
+	}
+	defer records.Close()
+	door, err := openDoor(conf, w.getenv, key, records.Append)
+	if err != nil {
+		return failf(exitUsage, "%w", err)
+	}
+	return serve(w, c.JSON, conf, door)
+}
+
+// loadConfig reads the configuration and says what a person should know of it.
+func loadConfig(name string, w *world) (*config.Config, error) {
+	file := config.Find(name, w.getenv)
+	conf, err := config.Load(file)
+	if err != nil {
+		return nil, failf(exitUsage, "%w", err).hint("see `stoplog check-config --help`")
+	}
+	if file == "" {
+		w.voice.sayf("no configuration file is found: the built-in profile holds")
+	}
+	if err := conf.Warnings.WriteText(w.voice.w); err != nil {
+		return nil, err
+	}
+	return conf, nil
+}
+
+// serve listens until a signal comes.
+func serve(w *world, asJSON bool, conf *config.Config, door http.RoundTripper) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	listener, err := net.Listen("tcp", conf.Listen)
+	if err != nil {
+		return failf(exitError, "listen on %s: %w", conf.Listen, err).hint("choose another port with --listen 127.0.0.1:0")
+	}
+	g := gateway.New(door, mounts(conf)...)
+	server := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	if err := announce(w, asJSON, listener.Addr().String(), g.Paths()); err != nil {
+		server.Close()
+		<-ended
+		return err
+	}
+	select {
+	case err := <-ended:
+		return failf(exitError, "serve: %w", err)
+	case <-ctx.Done():
+	}
+	stop() // a second signal ends the process
+	w.voice.sayf("ending: waiting for the answers under way")
+	err = server.Shutdown(context.Background())
+	if serr := <-ended; !errors.Is(serr, http.ErrServerClosed) {
+		err = errors.Join(err, serr)
+	}
+	return err
+}
+
+// announce says where it listens, for people or for programs.
+func announce(w *world, asJSON bool, address string, paths []string) error {
+	if asJSON {
+		return newEncoder(w.stdout).Encode(struct {
+			Address string   `json:"address"`
+			Served  []string `json:"served"`
+		}{address, paths})
+	}
+	_, err := fmt.Fprintf(w.stdout, "listening on http://%s\n", address)
+	return err
+}

@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// checks counts the answers of clients that were looked at and found right.
+var checks atomic.Int64
+
+// fewest is how many there must be for the suite to mean anything.
+const fewest = 24
+
+// program is the path of the built stoplog, noNode why the JavaScript clients
+// can't be asked, if they can't.
+var (
+	program string
+	noNode  error
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+// run builds what the tests need, runs them, and says how many clients' answers
+// they saw. Without node there is nothing to install the JavaScript clients
+// with; that is accepted anywhere but in CI, and said.
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "stoplog-e2e-")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if program, err = build(dir); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	if noNode = installNodeClients(); noNode != nil {
+		if os.Getenv("CI") == "true" {
+			fmt.Println(noNode)
+			return 1
+		}
+		fmt.Println("JavaScript clients are skipped:", noNode)
+	}
+	if err := isolate(dir); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+
+	code := m.Run()
+	fmt.Printf("client checks: %d\n", checks.Load())
+	all := flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.list").Value.String() == ""
+	if code == 0 && all && noNode == nil && checks.Load() < fewest {
+		fmt.Printf("want at least %d client checks\n", fewest)
+		return 1
+	}
+	return code
+}
+
+// build builds the program, with the race detector if these tests have it.
+func build(dir string) (string, error) {
+	out := filepath.Join(dir, "stoplog")
+	args := []string{"build", "-o", out}
+	if raceDetector {
+		args = append(args, "-race")
+	}
+	cmd := exec.Command("go", append(args, "./cmd/stoplog")...)
+	cmd.Dir = ".."
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build stoplog: %w\n%s", err, said)
+	}
+	return out, nil
+}
+
+// installNodeClients installs what package-lock.json names, unless that was
+// done since it last changed.
+func installNodeClients() error {
+	if _, err := exec.LookPath("node"); err != nil {
+		return err
+	}
+	lock, err := os.Stat("package-lock.json")
+	if err != nil {
+		return err
+	}
+	// npm writes this file last.
+	if done, err := os.Stat("node_modules/.package-lock.json"); err == nil && !done.ModTime().Before(lock.ModTime()) {
+		return nil
+	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	said, err := exec.Command("npm", "ci", "--no-audit", "--no-fund", "--loglevel=error").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("npm ci: %w\n%s", err, said)
+	}
+	return nil
+}
+
+// isolate empties the environment of everything that clients and program could
+// take keys, addresses or settings from, and gives them an empty home.
+func isolate(dir string) error {
+	for _, v := range os.Environ() {
+		name, _, _ := strings.Cut(v, "=")
+		switch name {
+		case "PATH", "TMPDIR", "CI", "GORACE":
+		default:
+			if err := os.Unsetenv(name); err != nil {
+				return err
+			}
+		}
+	}
+	home := filepath.Join(dir, "home")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		return err
+	}
+	return os.Setenv("HOME", home)
+}

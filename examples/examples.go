@@ -1,0 +1,12 @@
+// Package examples holds configurations and cassettes that run without a key
+// and without a network. The program carries the cassettes, so that its demo
+// runs wherever it is.
+package examples
+
+import "embed"
+
+// Cassettes has cassettes/*.cassette. What each of them plays is in its first
+// line.
+//
+//go:embed cassettes/*.cassette
+var Cassettes embed.FS

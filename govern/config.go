@@ -1,0 +1,165 @@
+package govern
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/stoplog/stoplog/guard"
+	"github.com/stoplog/stoplog/internal/dial"
+	"github.com/stoplog/stoplog/internal/wire"
+)
+
+// Protocols that upstreams speak.
+const (
+	OpenAI    = "openai"    // chat completions
+	Anthropic = "anthropic" // messages
+)
+
+// DefaultMaxBody is the largest request body taken, in bytes.
+const DefaultMaxBody = 32 << 20
+
+// Config is what a Transport is made of: plain values, no files.
+type Config struct {
+	// Upstreams are where models are. The names are the caller's.
+	Upstreams []Upstream
+	// Profiles are the policies; the first is used where a call names none.
+	Profiles []Profile
+	// Record keeps the facts about requests, in order, durably: a verdict that
+	// is not allow waits for it. It is called from many goroutines. Nil appends
+	// to the JSON Lines file RecordFile.
+	Record func(...Record) error
+	// RecordFile is used where Record is nil. It is made with mode 0600.
+	RecordFile string
+	// MaxBody is the largest request body taken, in bytes; 0 is DefaultMaxBody.
+	MaxBody int64
+}
+
+// Upstream is a provider, or what stands for one.
+type Upstream struct {
+	Name     string
+	Protocol string // OpenAI or Anthropic
+	// BaseURL is what the protocol's paths are appended to. OpenAI's includes
+	// the version (https://api.openai.com/v1), Anthropic's does not.
+	BaseURL string
+	// Key is sent in place of the caller's; if empty the caller's passes.
+	Key string
+	// Transport reaches it; nil is a connection to BaseURL's host.
+	Transport http.RoundTripper
+}
+
+// Profile is a named policy.
+type Profile struct {
+	Name string
+	// Upstreams are the names of those it uses: of the call's protocol, in this
+	// order, until one answers.
+	Upstreams []string
+	// Models are what a caller may ask for; a `*` stands for any characters.
+	Models []string
+	// Input judges requests, Output answers.
+	Input, Output []guard.Member
+	// MaxHold is the most text of a channel that may wait, in bytes; 0 is
+	// guard.DefaultMaxHold.
+	MaxHold int64
+}
+
+// profile is a Profile ready for use.
+type profile struct {
+	Profile
+	input, output *guard.Chain
+	upstreams     map[string][]*Upstream // by protocol
+}
+
+// Open makes a Transport. It fails if the configuration does not hold together.
+func Open(cfg Config) (*Transport, error) {
+	t := &Transport{record: cfg.Record, maxBody: cfg.MaxBody, profiles: map[string]*profile{}}
+	if t.maxBody <= 0 {
+		t.maxBody = DefaultMaxBody
+	}
+	ups := map[string]*Upstream{}
+	for _, u := range cfg.Upstreams {
+		if err := u.complete(); err != nil {
+			return nil, fmt.Errorf("open govern: upstream %q: %w", u.Name, err)
+		}
+		if ups[u.Name] != nil {
+			return nil, fmt.Errorf("open govern: two upstreams are named %q", u.Name)
+		}
+		ups[u.Name] = &u
+	}
+	if len(cfg.Profiles) == 0 {
+		return nil, errors.New("open govern: there is no profile")
+	}
+	for _, p := range cfg.Profiles {
+		if t.profiles[p.Name] != nil {
+			return nil, fmt.Errorf("open govern: two profiles are named %q", p.Name)
+		}
+		ready := &profile{
+			Profile:   p,
+			input:     guard.NewChain(guard.Options{MaxHold: p.MaxHold}, p.Input...),
+			output:    guard.NewChain(guard.Options{MaxHold: p.MaxHold}, p.Output...),
+			upstreams: map[string][]*Upstream{},
+		}
+		for _, name := range p.Upstreams {
+			u := ups[name]
+			if u == nil {
+				return nil, fmt.Errorf("open govern: profile %q uses the upstream %q, which is not there", p.Name, name)
+			}
+			ready.upstreams[u.Protocol] = append(ready.upstreams[u.Protocol], u)
+		}
+		t.profiles[p.Name] = ready
+	}
+	t.first = t.profiles[cfg.Profiles[0].Name]
+	if t.record == nil {
+		if cfg.RecordFile == "" {
+			return nil, errors.New("open govern: there is nowhere to record: set Record or RecordFile")
+		}
+		file, err := OpenRecordFile(cfg.RecordFile)
+		if err != nil {
+			return nil, err
+		}
+		t.record, t.close = file.Append, file.Close
+	}
+	return t, nil
+}
+
+// complete checks an upstream and fills in what it leaves out.
+func (u *Upstream) complete() error {
+	if formats[u.Protocol] == nil {
+		return fmt.Errorf("unknown protocol %q: want openai or anthropic", u.Protocol)
+	}
+	base, err := url.Parse(u.BaseURL)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return fmt.Errorf("%q is not an http or https URL", u.BaseURL)
+	}
+	u.BaseURL = strings.TrimRight(u.BaseURL, "/")
+	if u.Transport == nil {
+		u.Transport = dial.Transport(dial.Options{Allow: []string{u.BaseURL}})
+	}
+	return nil
+}
+
+var formats = map[string]*wire.Format{OpenAI: wire.OpenAIChat, Anthropic: wire.AnthropicMessages}
+
+// allows reports whether a caller may ask for a model.
+func (p *profile) allows(model string) bool {
+	return slices.ContainsFunc(p.Models, func(pattern string) bool { return matches(pattern, model) })
+}
+
+// matches reports whether a `*` for any characters makes pattern into s.
+func matches(pattern, s string) bool {
+	parts := strings.Split(pattern, "*")
+	s, ok := strings.CutPrefix(s, parts[0])
+	if !ok || len(parts) == 1 {
+		return ok && s == ""
+	}
+	last := len(parts) - 1
+	for _, part := range parts[1:last] { // the first place is as good as any later one
+		if _, s, ok = strings.Cut(s, part); !ok {
+			return false
+		}
+	}
+	return strings.HasSuffix(s, parts[last])
+}

@@ -1,0 +1,295 @@
+package govern
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/stoplog/stoplog/internal/wire"
+)
+
+// Transport is the door. It is safe for use by several goroutines.
+type Transport struct {
+	profiles map[string]*profile
+	first    *profile
+	record   func(...Record) error
+	close    func() error
+	maxBody  int64
+}
+
+// RoundTrip asks a model, governed. See the package's laws for what an error
+// means; every other outcome is an answer in the caller's protocol.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	c, refusal, err := t.identify(req)
+	if err != nil || refusal != nil {
+		return refusal, err
+	}
+	if refusal, err := c.judgeRequest(); err != nil || refusal != nil {
+		return refusal, err
+	}
+	resp, err := c.callUpstream()
+	if err != nil {
+		return nil, err
+	}
+	return c.judgeAnswer(resp)
+}
+
+// Close ends the record that Open made.
+func (t *Transport) Close() error {
+	if t.close == nil {
+		return nil
+	}
+	return t.close()
+}
+
+// A call is one request on its way.
+type call struct {
+	t       *Transport
+	ctx     context.Context
+	req     *http.Request
+	run     string
+	route   route
+	format  *wire.Format
+	profile *profile
+	body    []byte
+
+	asked    *wire.Request // nil for a list of models
+	upstream *Upstream
+	watch    *Exchange
+	header   http.Header // of the upstream's answer, what of it may be passed on
+}
+
+// identify says what a request wants, of whom, under which profile.
+func (t *Transport) identify(req *http.Request) (*call, *http.Response, error) {
+	c := &call{t: t, ctx: req.Context(), req: req, run: "run_" + newID(), profile: t.first}
+	c.watch, _ = c.ctx.Value(watchKey{}).(*Exchange)
+	if name, ok := c.ctx.Value(profileKey{}).(string); ok {
+		if c.profile = t.profiles[name]; c.profile == nil {
+			return nil, nil, fmt.Errorf("govern: there is no profile %q", name)
+		}
+	}
+	body := req.Body
+	if body == nil {
+		body = http.NoBody
+	}
+	defer body.Close()
+	var ok bool
+	if c.route, ok = findRoute(req); !ok {
+		return nil, c.refuse(notServed(req)), nil
+	}
+	c.format = formats[c.route.protocol]
+	if c.route.protocol == Anthropic {
+		if v := req.Header.Get("anthropic-version"); v != "" && !anthropicVersions[v] {
+			return nil, c.refuse(wire.Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "unsupported_version",
+				Message: fmt.Sprintf("anthropic-version %q is not spoken here: use 2023-06-01 or 2026-10-21", printable(v))}), nil
+		}
+	}
+	if len(c.profile.upstreams[c.route.protocol]) == 0 {
+		return nil, nil, fmt.Errorf("govern: profile %q has no upstream that speaks %s", c.profile.Name, c.route.protocol)
+	}
+	var e *wire.Error
+	if c.body, e = readBody(req, body, t.maxBody); e != nil {
+		return nil, c.refuse(*e), nil
+	}
+	return c, nil, nil
+}
+
+// judgeRequest screens what is asked. A denied request gets its answer here.
+func (c *call) judgeRequest() (*http.Response, error) {
+	if c.route.models {
+		return nil, c.keep(Started{Mount: c.route.protocol, Profile: c.profile.Name, Upstream: c.upstreams()[0].Name})
+	}
+	asked, err := c.format.Request(wire.Options{Context: c.ctx, Chain: c.profile.input, Run: c.run}, c.body)
+	if err != nil {
+		return c.refuse(wire.Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_json",
+			Message: "the request is not valid JSON: " + err.Error()}), nil
+	}
+	c.asked = asked
+	outcome := asked.Outcome
+	denied := outcome.Status != wire.Allowed && outcome.Status != wire.Redacted
+	if !denied && !c.profile.allows(asked.Model) {
+		outcome, denied = wire.Outcome{Status: wire.Blocked, Guard: "policy", Rule: "models"}, true
+	}
+	first := ""
+	if !denied {
+		first = c.upstreams()[0].Name
+	}
+	if err := c.keep(Started{Mount: c.route.protocol, Profile: c.profile.Name, Upstream: first, Model: c.modelName(), Stream: asked.Stream}, verdicts(asked.Decisions)...); err != nil {
+		return nil, err
+	}
+	if !denied {
+		return nil, nil
+	}
+	outcome.Usage = wire.Usage{} // nothing was sent
+	if err := c.settle(outcome); err != nil {
+		return nil, err
+	}
+	return c.refuse(deniedInput(outcome)), nil
+}
+
+// modelName is the model asked for, as far as it may be recorded: one that the
+// profile does not know could be anything, and one with a finding is evidence.
+func (c *call) modelName() string {
+	found := slices.ContainsFunc(c.asked.Decisions, func(d wire.Decision) bool { return d.Channel == "model" })
+	if found || !c.profile.allows(c.asked.Model) || !grammatical(c.asked.Model) {
+		return ""
+	}
+	return c.asked.Model
+}
+
+// callUpstream asks the profile's upstreams in turn until one answers.
+func (c *call) callUpstream() (*http.Response, error) {
+	var failed []error
+	for i, u := range c.upstreams() {
+		c.upstream = u
+		resp, err := u.Transport.RoundTrip(c.outgoing(u))
+		switch {
+		case err != nil && c.ctx.Err() != nil:
+			return nil, errors.Join(c.settle(wire.Outcome{Status: wire.Cancelled, Usage: c.estimate()}), c.ctx.Err())
+		case err != nil:
+			failed = append(failed, fmt.Errorf("upstream %s: %w", u.Name, err))
+		case unavailable(resp.StatusCode) && i+1 < len(c.upstreams()):
+			resp.Body.Close()
+			failed = append(failed, fmt.Errorf("upstream %s answered %d", u.Name, resp.StatusCode))
+		default:
+			return resp, nil
+		}
+	}
+	err := &UpstreamError{Upstream: c.upstream.Name, Err: errors.Join(failed...)}
+	outcome := wire.Outcome{Status: wire.UpstreamFailed, Reason: "no upstream could be reached"}
+	return nil, errors.Join(err, c.settle(outcome))
+}
+
+// unavailable reports whether an upstream's status says to try another.
+func unavailable(status int) bool {
+	return status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout || status == 529
+}
+
+func (c *call) upstreams() []*Upstream { return c.profile.upstreams[c.route.protocol] }
+
+func (c *call) estimate() wire.Usage {
+	if c.asked == nil {
+		return wire.Usage{}
+	}
+	return wire.Usage{Input: c.asked.Tokens, Estimated: true}
+}
+
+// judgeAnswer makes the governed answer of an upstream's.
+func (c *call) judgeAnswer(resp *http.Response) (*http.Response, error) {
+	if err := c.judgeHeader(resp.Header); err != nil {
+		resp.Body.Close()
+		return nil, err
+	}
+	opt := wire.Options{Context: c.ctx, Chain: c.profile.output, Run: c.run}
+	if c.asked != nil {
+		opt.Choices, opt.Usage, opt.Input = c.asked.Choices, c.asked.Usage, c.asked.Tokens
+		if c.asked.Outcome.Status == wire.Redacted {
+			opt.Redacted = &c.asked.Outcome
+		}
+	}
+	body, err := decoded(resp)
+	if err != nil {
+		resp.Body.Close()
+		return c.broken(resp.StatusCode, err.Error())
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	streamed := c.asked != nil && c.asked.Stream && resp.StatusCode < 300
+	switch {
+	case streamed && kind == "text/event-stream":
+		return c.respond(resp.StatusCode, "text/event-stream", newStreamBody(c, opt, resp.Body, body)), nil
+	case streamed || kind != "application/json" || resp.StatusCode >= 300 && resp.StatusCode < 400:
+		resp.Body.Close()
+		return c.broken(resp.StatusCode, fmt.Sprintf("the upstream answered %d with something that is not %s", resp.StatusCode, wanted(streamed)))
+	}
+	return c.wholeAnswer(opt, resp, body)
+}
+
+// wholeAnswer judges an answer that is not streamed.
+func (c *call) wholeAnswer(opt wire.Options, resp *http.Response, body io.Reader) (*http.Response, error) {
+	defer resp.Body.Close()
+	doc, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
+	switch {
+	case err != nil && c.ctx.Err() != nil:
+		return nil, errors.Join(c.settle(wire.Outcome{Status: wire.Cancelled, Usage: c.estimate()}), c.ctx.Err())
+	case err != nil:
+		return c.broken(resp.StatusCode, "the upstream's answer ended too early")
+	case len(doc) > maxAnswer:
+		return c.broken(resp.StatusCode, fmt.Sprintf("the upstream's answer is larger than %d bytes", maxAnswer))
+	}
+	judge := c.format.Answer
+	if c.route.models {
+		judge = c.format.Models
+	}
+	if resp.StatusCode >= 400 {
+		opt.Failed = fmt.Sprintf("the upstream answered %d", resp.StatusCode)
+	}
+	v := judge(opt, doc)
+	if err := c.keepVerdicts(v.Decisions); err != nil {
+		return nil, err
+	}
+	if v.Doc == nil {
+		return c.failed(resp.StatusCode, v.Outcome)
+	}
+	if err := c.settle(v.Outcome); err != nil {
+		return nil, err
+	}
+	return c.document(resp.StatusCode, v), nil
+}
+
+// keep records facts about the call. If that fails the call has failed, for
+// who watches it too: nothing that depends on the facts may show.
+func (c *call) keep(first Fact, more ...Fact) error {
+	now := time.Now()
+	records := make([]Record, 0, 1+len(more))
+	for _, f := range append([]Fact{first}, more...) {
+		records = append(records, Record{Run: c.run, At: now, Fact: f})
+	}
+	if err := c.t.record(records...); err != nil {
+		c.watch.set(c.run, wire.Outcome{Status: wire.UpstreamFailed, Reason: "the record could not be kept"})
+		return fmt.Errorf("govern: the request was not recorded: %w", err)
+	}
+	return nil
+}
+
+func (c *call) keepVerdicts(ds []wire.Decision) error {
+	if len(ds) == 0 {
+		return nil
+	}
+	facts := verdicts(ds)
+	return c.keep(facts[0], facts[1:]...)
+}
+
+// settle records how the call ended, and tells who watches.
+func (c *call) settle(o wire.Outcome) error {
+	err := c.keep(Settled{Status: o.Status, Reason: o.Reason, Usage: o.Usage})
+	if err == nil {
+		c.watch.set(c.run, o)
+	}
+	return err
+}
+
+func verdicts(ds []wire.Decision) []Fact {
+	var facts []Fact
+	for _, d := range ds {
+		v := Verdict{Channel: d.Channel, Guard: d.Guard, Rule: d.Rule, Mode: d.Mode, Verdict: d.Verdict,
+			Start: d.Start, End: d.End, Severity: d.Severity, Fingerprint: d.Fingerprint}
+		if v.Guard == "" {
+			v.Guard = "chain"
+		}
+		if d.Err != nil {
+			v.Error = d.Err.Error()
+		}
+		facts = append(facts, v)
+	}
+	return facts
+}
+
+func newID() string { return strings.ToLower(ulid.Make().String()) }

@@ -1,0 +1,117 @@
+package match_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stoplog/stoplog/guard"
+	"github.com/stoplog/stoplog/guard/match"
+	"github.com/stoplog/stoplog/guard/rules"
+)
+
+// packs is an engine of all packs.
+func packs(t testing.TB) *match.Engine {
+	t.Helper()
+	rs, err := rules.Select(rules.Names()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compile(t, match.Options{Key: []byte("key of the tests")}, rs...)
+}
+
+// feed writes a text to a screen in pieces of n bytes.
+func feed(t testing.TB, s guard.Screen, text []byte, n int) {
+	for at := 0; at < len(text); at += n {
+		if _, err := s.Write(text[at:min(at+n, len(text))]); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkScreen measures all packs: in 4 KB pieces, and per 4-byte delta.
+// The row "walk" is the floor: one dependent table lookup a byte, nothing else.
+func BenchmarkScreen(b *testing.B) {
+	const size = 1 << 20
+	e := packs(b)
+	for _, text := range texts(b, size) {
+		for _, piece := range []int{4096, 4} {
+			b.Run(fmt.Sprintf("%s/%dB", text.name, piece), func(b *testing.B) {
+				feed(b, e.Open(b.Context(), guard.Channel{}), text.text, piece)
+				b.ReportAllocs()
+				b.SetBytes(size)
+				for b.Loop() {
+					s := e.Open(b.Context(), guard.Channel{})
+					feed(b, s, text.text, piece)
+				}
+				deltas := float64(b.N) * float64(size/piece)
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/deltas, "ns/delta")
+			})
+		}
+	}
+	prose := texts(b, size)[0].text
+	b.Run("prose/walk", func(b *testing.B) {
+		table := make([]uint16, 64*256)
+		rng := rand.New(rand.NewPCG(1, 2))
+		for i := range table {
+			table[i] = uint16(rng.IntN(64)) << 8
+		}
+		b.SetBytes(size)
+		state := uint16(0)
+		for b.Loop() {
+			for _, c := range prose {
+				state = table[state|uint16(c)]
+			}
+		}
+		if state == 1 {
+			b.Log(state)
+		}
+	})
+}
+
+// BenchmarkRule measures each rule alone, on prose and on JSON.
+func BenchmarkRule(b *testing.B) {
+	const size = 1 << 20
+	rs, err := rules.Select(rules.Names()...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, text := range texts(b, size) {
+		if text.name != "prose" && text.name != "json" {
+			continue
+		}
+		for _, r := range rs {
+			b.Run(text.name+"/"+r.ID, func(b *testing.B) {
+				e := compile(b, match.Options{}, r)
+				b.SetBytes(size)
+				for b.Loop() {
+					feed(b, e.Open(b.Context(), guard.Channel{}), text.text, 4096)
+				}
+			})
+		}
+	}
+}
+
+type named struct {
+	name string
+	text []byte
+}
+
+// texts are the kinds of text that the numbers are given for.
+func texts(tb testing.TB, size int) []named {
+	rng := rand.New(rand.NewPCG(7, 7))
+	plain := prose(rng, size)
+	secret := []string{"key " + "gh" + "p_" + "Zk3vQ9xT2mB7nL5cR8wY1dF4hJ6pS0aG9uEt ", "mail bob@acme.com now ", "card 4111-1111-1111-1111 "}
+	var planted strings.Builder
+	for at := 0; at < size; at += 2048 {
+		planted.Write(plain[at:min(at+2048, size)])
+		planted.WriteString(secret[rng.IntN(len(secret))])
+	}
+	return []named{
+		{"prose", plain},
+		{"go", goSource(tb, size)},
+		{"json", jsonLogs(rng, size)},
+		{"planted", []byte(planted.String()[:size])},
+	}
+}

@@ -1,0 +1,164 @@
+package match
+
+import (
+	"regexp/syntax"
+	"slices"
+)
+
+// builder works out moves. It is used under the rule's lock.
+type builder struct {
+	prog    *program
+	visited []uint32 // by instruction: the closure that last came there
+	closure uint32
+	stack   []thread
+	leaves  []leaf
+	threads []thread
+	useful  []bool
+	buf     []byte
+}
+
+// A leaf is where a closure ends: at an instruction that takes a rune, or at
+// the end of the match.
+type leaf struct {
+	thread
+	match bool
+	of    int // the index of the thread that it comes from
+}
+
+// reach takes the closure of threads in order, at a place between a rune of
+// kind prev and one of kind next, and appends a search that starts there if
+// fresh is set. What stands behind a match counts for nothing.
+func (b *builder) reach(threads []thread, prev, next kind, fresh bool) []leaf {
+	b.leaves = b.leaves[:0]
+	if b.closure++; b.closure == 0 {
+		clear(b.visited)
+		b.closure = 1
+	}
+	cond := syntax.EmptyOpContext(of[prev], of[next])
+	for i, t := range threads {
+		if b.walk(t, i, cond) {
+			return b.leaves
+		}
+	}
+	if fresh {
+		b.walk(thread{b.prog.start, group{unset, unset}}, len(threads), cond)
+	}
+	return b.leaves
+}
+
+// walk adds the leaves of one thread and says whether it came to a match.
+func (b *builder) walk(t thread, index int, cond syntax.EmptyOp) bool {
+	b.stack = append(b.stack[:0], t)
+	for len(b.stack) > 0 {
+		t := b.stack[len(b.stack)-1]
+		b.stack = b.stack[:len(b.stack)-1]
+		if b.visited[t.pc] == b.closure {
+			continue
+		}
+		b.visited[t.pc] = b.closure
+		in := &b.prog.inst[t.pc]
+		switch in.Op {
+		case syntax.InstMatch:
+			b.leaves = append(b.leaves, leaf{t, true, index})
+			return true
+		case syntax.InstAlt, syntax.InstAltMatch:
+			b.stack = append(b.stack, thread{in.Arg, t.group}, thread{in.Out, t.group})
+		case syntax.InstEmptyWidth:
+			if syntax.EmptyOp(in.Arg)&^cond == 0 {
+				b.stack = append(b.stack, thread{in.Out, t.group})
+			}
+		case syntax.InstCapture:
+			switch in.Arg {
+			case b.prog.open:
+				t.start = here
+			case b.prog.close:
+				t.end = here
+			}
+			b.stack = append(b.stack, thread{in.Out, t.group})
+		case syntax.InstNop:
+			b.stack = append(b.stack, thread{in.Out, t.group})
+		case syntax.InstFail:
+		default:
+			b.leaves = append(b.leaves, leaf{t, false, index})
+		}
+	}
+	return false
+}
+
+// step returns the threads behind a rune, and the match that ends in front of
+// it, if one does.
+func (b *builder) step(from *state, r rune, k kind) (threads []thread, match group, accept bool) {
+	threads = b.threads[:0]
+	for _, l := range b.reach(from.threads, from.prev, k, !from.found) {
+		if l.match {
+			match, accept = l.group, true
+			break
+		}
+		in := &b.prog.inst[l.pc]
+		stands := func(t thread) bool { return t.pc == in.Out }
+		if in.MatchRune(r) && !slices.ContainsFunc(threads, stands) {
+			threads = append(threads, thread{in.Out, group{past(l.start), past(l.end)}})
+		}
+	}
+	b.threads = threads
+	return threads, match, accept
+}
+
+func past(place int16) int16 {
+	if place == here {
+		return before
+	}
+	return place
+}
+
+// trim drops threads that can come to nothing whatever the next rune is, so
+// that they hold nothing.
+func (b *builder) trim(threads []thread, prev kind) []thread {
+	b.useful = append(b.useful[:0], make([]bool, len(threads))...)
+	for next := range kinds {
+		if seen(next, b.prog.looks) != next && next != edge {
+			continue
+		}
+		for _, l := range b.reach(threads, prev, next, false) {
+			if next != edge || l.match {
+				b.useful[l.of] = true
+			}
+		}
+	}
+	rest := threads[:0]
+	for i, t := range threads {
+		if b.useful[i] {
+			rest = append(rest, t)
+		}
+	}
+	return rest
+}
+
+// over returns the group of the match that ends in state s whatever comes
+// next, if there is one.
+func (b *builder) over(s *state) (last group, ok bool) {
+	for next := range kinds {
+		if seen(next, b.prog.looks) != next {
+			continue
+		}
+		leaves := b.reach(s.threads, s.prev, next, false)
+		if len(leaves) == 0 || !leaves[0].match || ok && leaves[0].group != last {
+			return group{}, false
+		}
+		last, ok = leaves[0].group, true
+	}
+	if final, end := b.end(s); !end || final != last {
+		return group{}, false
+	}
+	return last, ok
+}
+
+// end returns the group of the match that ends with the text in state s.
+func (b *builder) end(s *state) (group, bool) {
+	for _, l := range b.reach(s.threads, s.prev, edge, false) {
+		if l.match {
+			return l.group, true
+		}
+	}
+	return group{}, false
+}

@@ -1,0 +1,48 @@
+// Package match finds the rules' patterns in text that arrives in pieces.
+//
+// An [Engine] is a [guard.Guard] made of [Rule] values: RE2 patterns, each with
+// at most one group to redact. It answers as if it had waited for the whole
+// text, and holds back no more than it must while the text still flows.
+//
+// # Meaning
+//
+// The definition is a batch: for each rule, Go's leftmost-first,
+// non-overlapping matches over the whole text; the finding's span is the rule's
+// group, or the match; a match that a validator rejects is no finding, and still
+// consumes its text. A byte that is not UTF-8 is one U+FFFD, as Go reads it.
+// Findings are ordered by start, then by the order of the rules.
+//
+// # Laws
+//
+// Chunk invariance: what is settled and what has been reported after a prefix
+// of the text is a function of that prefix, wherever it was cut, inside a rune
+// too.
+//
+// Least hold-back: what is held begins at the earliest group of a match that
+// may still come about. What a match needs before its group is read and let go;
+// when no match is under way, nothing is held. `$`, `\z`, `\b` and `\B` wait
+// for the rune that decides them, or for Close.
+//
+// Linear: each rule reads a byte once, and again only between the end of a
+// match and the place where that match was decided. For patterns whose match can
+// be followed by an unbounded tail that comes to nothing, such as `a(?:.*b)?`,
+// that is as quadratic as it is in Go; no pattern of guard/rules is like that.
+//
+// # How
+//
+//	text ─► rune class ─► wake table ─► rule 3 ─► finding ─► validators ─┐
+//	        (one table,   (which idle   rule 7                           ▼
+//	        shared)       rules start   …only while a match   ordered, reported once
+//	                      here?)        is under way          settled has passed it
+//
+// An idle rule costs nothing: one table for all rules, looked up by the rune,
+// the kind of the rune before it and the byte after it, says which of them could
+// begin a match here (wake.go). A rule that is awake steps through a
+// deterministic automaton that is built as it is walked (dfa.go). Its states are
+// the ordered threads of a Pike machine, so that leftmost-first priorities and
+// lazy quantifiers are exact; a few numbered registers beside the state say where
+// the threads' groups start, and so what must be held. Each transition says how
+// registers move, which is mostly not at all. States are shared by all streams of
+// an engine: walking takes no lock, adding a state does, and a rule's states are
+// dropped and built anew when they outgrow a fixed budget.
+package match

@@ -1,0 +1,203 @@
+package match
+
+import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
+	"math/bits"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/stoplog/stoplog/guard"
+)
+
+// blockSize is the most text that is scanned at once.
+const blockSize = 64 << 10
+
+// screen is an engine at work on one channel.
+type screen struct {
+	engine   *Engine
+	searches []search // by rule
+	awake    []uint64 // by bank: the rules that are in the middle of a search
+
+	// The text being scanned is kept and what came last; it starts at base.
+	// Between calls, only what may yet be needed is there: from the earliest
+	// group of a search under way on, and an unfinished rune.
+	kept   []byte
+	text   []byte
+	base   int64
+	done   int64 // the text before it has been scanned: whole runes
+	before kind  // of the rune before done
+
+	pending []finding // decided, not yet reported; in order
+	out     []guard.Finding
+	mac     hash.Hash
+	steps   int64 // bytes read by the wake tables and by every rule, and moved
+}
+
+// finding is a guard.Finding in the making.
+type finding struct {
+	start, end  int64
+	rule        int
+	fingerprint string
+}
+
+func (e *Engine) open() *screen {
+	return &screen{
+		engine: e, searches: make([]search, len(e.rules)), awake: make([]uint64, len(e.banks)),
+		before: edge,
+	}
+}
+
+// Write implements [guard.Screen].
+func (s *screen) Write(p []byte) (guard.Progress, error) {
+	for len(p) > blockSize {
+		s.block(p[:blockSize], false)
+		p = p[blockSize:]
+	}
+	return s.progress(s.block(p, false)), nil
+}
+
+// Close implements [guard.Screen].
+func (s *screen) Close() (guard.Progress, error) {
+	return s.progress(s.block(nil, true)), nil
+}
+
+// block scans the next piece, and at the end of the text what is left. It
+// returns what is settled.
+func (s *screen) block(p []byte, last bool) int64 {
+	own := len(s.kept) > 0
+	all := p
+	if own {
+		s.kept = append(s.kept, p...)
+		all = s.kept
+	}
+	whole := len(all)
+	if !last {
+		whole -= unfinished(all)
+	}
+	s.text = all[:whole]
+	from := int(s.done - s.base)
+	for i, b := range s.engine.banks {
+		first := i * bankSize
+		searches := s.searches[first : first+len(b.rules)]
+		s.awake[i] = b.scan(s, searches, s.awake[i], from)
+		if last {
+			s.finish(b, searches, s.awake[i])
+		}
+	}
+	s.steps += int64(whole - from)
+	if whole > from {
+		s.before = s.kindBefore(whole)
+	}
+	s.done = s.base + int64(whole)
+	settled := s.done
+	if !last {
+		settled = s.settled()
+	}
+	s.keep(all, int(settled-s.base), own)
+	return settled
+}
+
+// unfinished returns how many bytes at the end of text are the beginning of a
+// rune that more text may complete.
+func unfinished(text []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if rest := text[len(text)-n:]; utf8.RuneStart(rest[0]) {
+			if utf8.FullRune(rest) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// kindBefore is the kind of the rune that ends at text[i].
+func (s *screen) kindBefore(i int) kind {
+	if c := s.text[i-1]; c < utf8.RuneSelf {
+		return kindOf(rune(c))
+	}
+	return other
+}
+
+// settled is the offset before which nothing can be part of a finding that is
+// not yet decided.
+func (s *screen) settled() int64 {
+	settled := s.done
+	for i, awake := range s.awake {
+		for ; awake != 0; awake &= awake - 1 {
+			q := &s.searches[i*bankSize+bits.TrailingZeros64(awake)]
+			settled = q.hold(settled)
+		}
+	}
+	return settled
+}
+
+// keep drops the text before from, which is text[0:] of all, and keeps the
+// rest. What is already kept is moved when that pays, so that each byte is
+// moved about once.
+func (s *screen) keep(all []byte, from int, own bool) {
+	switch {
+	case !own:
+		s.kept = append(s.kept, all[from:]...)
+	case from == len(all) && cap(all) > blockSize:
+		s.kept = nil
+	case from > len(all)/2 || from == len(all):
+		s.kept = all[:copy(all, all[from:])]
+	default:
+		return
+	}
+	s.base += int64(from)
+	s.steps += int64(len(all) - from)
+}
+
+// progress reports the findings that start before settled; all that do are
+// decided.
+func (s *screen) progress(settled int64) guard.Progress {
+	s.out = s.out[:0]
+	n := 0
+	for ; n < len(s.pending) && s.pending[n].start < settled; n++ {
+		f := &s.pending[n]
+		r := s.engine.rules[f.rule]
+		s.out = append(s.out, guard.Finding{
+			Guard: s.engine.name, Rule: r.id, Start: f.start, End: f.end,
+			Severity: r.severity, Verdict: r.verdict, Fingerprint: f.fingerprint,
+		})
+	}
+	if n > 0 {
+		s.pending = slices.Delete(s.pending, 0, n)
+	}
+	return guard.Progress{Settled: settled, Findings: s.out}
+}
+
+// add takes a match that is decided: a finding, unless a validator says no.
+func (s *screen) add(r *rule, m accepted) {
+	text := s.text[m.start-s.base : m.end-s.base]
+	for _, v := range r.validators {
+		if !v.Accept(text) {
+			return
+		}
+	}
+	f := finding{start: m.start, end: m.end, rule: r.index, fingerprint: s.fingerprint(text)}
+	i, _ := slices.BinarySearchFunc(s.pending, f, func(a, b finding) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.rule, b.rule), cmp.Compare(a.end, b.end))
+	})
+	s.pending = slices.Insert(s.pending, i, f)
+}
+
+// fingerprint names a text without giving it away.
+func (s *screen) fingerprint(text []byte) string {
+	if len(s.engine.key) == 0 {
+		return ""
+	}
+	if s.mac == nil {
+		s.mac = hmac.New(sha256.New, s.engine.key)
+	}
+	s.mac.Reset()
+	s.mac.Write(text)
+	var sum [sha256.Size]byte
+	return hex.EncodeToString(s.mac.Sum(sum[:0])[:8])
+}

@@ -1,0 +1,132 @@
+// Package rules has the rules that come with the product, in packs.
+//
+// A rule is a pattern, the part of its match that is the finding, validators
+// for what a pattern can't say, and examples: texts in which it must find
+// something and texts in which it must not. Every rule's examples run in the
+// package's tests, as do all rules against Go's regexp.
+//
+// # Writing a rule
+//
+// The patterns are made for text that streams:
+//
+//   - A match should be decided early: what may follow it is bounded, so that a
+//     rule holds at most 512 bytes. Two rules are not like that, jwt and
+//     private-key, whose matches are as long as they are.
+//   - Only the group is held and replaced. A keyword before it is context: it is
+//     read and let go.
+//   - A match must not end by taking a rune behind it that the next match needs
+//     in front: \b needs none.
+//   - A rejected match consumes its text. So a pattern does not take in what can
+//     be the beginning of a better match, and what would make a match a false one
+//     (one more group of digits) is matched with it, to be rejected.
+//
+// Ids are those of gitleaks v8 where it has the rule. The patterns are our own.
+// Secrets in examples are made up, and written in parts so that scanners of
+// source code leave this repository alone.
+package rules
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stoplog/stoplog/guard/match"
+)
+
+// pack is a named list of rules.
+type pack struct {
+	name  string
+	rules func() []match.Rule
+}
+
+var packs = []pack{
+	{"secrets", secrets},
+	{"credentials", credentials},
+	{"pii", pii},
+}
+
+// Names returns the names of all packs.
+func Names() []string {
+	var names []string
+	for _, p := range packs {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// Pack returns the rules of a pack. They are the caller's.
+func Pack(name string) ([]match.Rule, bool) {
+	for _, p := range packs {
+		if p.name == name {
+			return p.rules(), true
+		}
+	}
+	return nil, false
+}
+
+// Select returns the rules that the names stand for, each the name of a pack or
+// the id of a rule, in the order of the names. A rule that is named twice comes
+// once.
+func Select(names ...string) ([]match.Rule, error) {
+	var out []match.Rule
+	add := func(r match.Rule) {
+		if !slices.ContainsFunc(out, func(o match.Rule) bool { return o.ID == r.ID }) {
+			out = append(out, r)
+		}
+	}
+	for _, name := range names {
+		found := false
+		for _, p := range packs {
+			for _, r := range p.rules() {
+				if p.name == name || r.ID == name {
+					found = true
+					add(r)
+				}
+			}
+		}
+		if !found {
+			return nil, unknown(name)
+		}
+	}
+	return out, nil
+}
+
+// unknown is the error for a name that is neither a pack's nor a rule's.
+func unknown(name string) error {
+	near, least := "", len(name)/2+1
+	consider := func(known string) {
+		if d := distance(name, known); d < least {
+			near, least = known, d
+		}
+	}
+	for _, p := range packs {
+		consider(p.name)
+		for _, r := range p.rules() {
+			consider(r.ID)
+		}
+	}
+	if near == "" {
+		return fmt.Errorf("unknown rule or pack %q: packs are %q", name, Names())
+	}
+	return fmt.Errorf("unknown rule or pack %q: did you mean %q?", name, near)
+}
+
+// distance is the least number of bytes to add, drop or change to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0]++
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,48 @@
+package config
+
+import "github.com/stoplog/stoplog/guard"
+
+// Names of what is built in. A profile extends builtinProfile unless it says
+// otherwise; defaultProfile is that same policy, served where no file says what
+// to serve.
+const (
+	builtinProfile = "builtin"
+	defaultProfile = "default"
+)
+
+const (
+	defaultListen  = "127.0.0.1:4180"
+	defaultMaxBody = 32 << 20
+	defaultMaxHold = 1 << 20
+)
+
+// Builtin is the configuration without a file. A request is read but not
+// changed: a placeholder that a coding agent writes back to a file would lose
+// the secret, so redaction there waits until it can be undone.
+func Builtin() *Config {
+	return &Config{
+		Listen:       defaultListen,
+		MaxBodyBytes: defaultMaxBody,
+		Upstreams: []Upstream{
+			{Name: "openai", Protocol: OpenAI, BaseURL: "https://api.openai.com/v1", Zone: "external"},
+			{Name: "anthropic", Protocol: Anthropic, BaseURL: "https://api.anthropic.com", Zone: "external"},
+		},
+		Guards: []Guard{
+			{Name: "secrets", Rules: []string{"secrets", "credentials"}, Verdict: guard.Redact},
+			{Name: "pii", Rules: []string{"pii"}, Verdict: guard.Redact},
+		},
+		Profiles: []Profile{{
+			Name:         defaultProfile,
+			Upstreams:    []string{"openai", "anthropic"},
+			Models:       []string{"*"},
+			Input:        []Use{{"secrets", guard.Shadow}},
+			Output:       []Use{{"secrets", guard.Enforce}, {"pii", guard.Shadow}},
+			MaxHoldBytes: defaultMaxHold,
+			Capture:      "redacted",
+		}},
+		Gateway: Gateway{
+			OpenAI:    Mount{Profile: defaultProfile, Choices: []string{defaultProfile}},
+			Anthropic: Mount{Profile: defaultProfile, Choices: []string{defaultProfile}},
+		},
+	}
+}

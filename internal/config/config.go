@@ -1,0 +1,156 @@
+// Package config reads stoplog.yaml: where the program listens, which upstreams
+// it may call, which guards there are, and the profiles that say what they do.
+//
+//	stoplog.yaml ─► nodes ─► declarations ─┐
+//	                                       ├─► Config: what is in force
+//	              the built-in profile ────┘
+//
+// A file is read over what is built in: a profile extends `builtin` or another
+// profile, an upstream or a guard of a built-in name replaces that one. A
+// [Config] holds the result and nothing that was left out on the way, so what
+// [Config.WriteYAML] prints is what governs.
+//
+// # Laws
+//
+// Strict: an unknown, misplaced or repeated key, a value of the wrong type, a
+// name that nothing bears, an anchor, a second document is an error with file,
+// line and column, the keys that are expected and a suggestion. All of them are
+// reported, not the first.
+//
+// Nothing is configured that is not wired: a key whose work this version does
+// not do is an error that says so, and is never ignored.
+//
+// Secure by default: no file at all means the built-in profile, and a file that
+// cannot be read is an error, never the default. A guard that a profile switches
+// off, or lets only watch, is among the [Config.Warnings] that start-up logs.
+//
+// Keys are named, not written: a configuration refers to an environment variable
+// or a file, and no error, warning or print of it holds a key.
+package config
+
+import (
+	"slices"
+
+	"github.com/stoplog/stoplog/guard"
+	"github.com/stoplog/stoplog/internal/diag"
+)
+
+// Config is a configuration in force: checked, resolved, complete.
+type Config struct {
+	// File is the file that was read; empty for what is built in.
+	File string
+	// Listen is a loopback address, host:port. Port 0 is any free one.
+	Listen string
+	// MaxBodyBytes is the largest request body that the gateway takes.
+	MaxBodyBytes int64
+	// Upstreams, Guards and Profiles are those that the file declares, in its
+	// order, after the built-in ones that are in use.
+	Upstreams []Upstream
+	Guards    []Guard
+	Profiles  []Profile
+	Gateway   Gateway
+	// Warnings are what a person should see at start-up, with its place.
+	Warnings diag.List
+}
+
+// The provider protocols that an upstream may speak; each has its mount.
+const (
+	OpenAI    = "openai"
+	Anthropic = "anthropic"
+)
+
+// Upstream is a place where models are: at an address, or in cassettes.
+type Upstream struct {
+	Name     string
+	Protocol string // OpenAI or Anthropic
+	// BaseURL is what the protocol's paths are appended to, without a slash at
+	// the end; for OpenAI it includes the version. That of cassettes names no
+	// host: it gives a request the path by which a cassette knows it.
+	BaseURL string
+	Key     Key
+	Zone    string // local, private or external
+	// Cassettes are the files that the globs of the configuration match, by
+	// name, each once. They are named from the working directory.
+	Cassettes []string
+	Pace      string // of cassettes: none or real
+}
+
+// Key says where an upstream's key is. The zero Key is none: the caller's own
+// key passes through.
+type Key struct {
+	Env  string // the environment variable that holds it, or
+	File string // the file that does, named from the working directory
+	At   diag.Span
+}
+
+// Guard is a named set of rules and what is done with what they find.
+type Guard struct {
+	Name    string
+	Rules   []string // rule packs and rule ids, as guard/rules names them
+	Verdict guard.Verdict
+}
+
+// Profile is a named policy, with all that it extends applied.
+type Profile struct {
+	Name string
+	// Upstreams are the names of those it may use. A mount uses the ones of its
+	// own protocol, in this order.
+	Upstreams []string
+	// Model is the model of a run that names none; may be empty.
+	Model string
+	// Models are what a caller may name; a `*` stands for any run of characters.
+	Models []string
+	// Input and Output are the guards that judge requests and answers, in the
+	// order of Config.Guards. A guard that is off is not among them.
+	Input, Output []Use
+	// MaxHoldBytes is how much text of a channel may wait; more is denied.
+	MaxHoldBytes int
+	// Capture is the most that is kept of a run's content once it has ended:
+	// metadata or redacted.
+	Capture string
+}
+
+// Use is a guard at work.
+type Use struct {
+	Guard string
+	Mode  guard.Mode
+}
+
+// Gateway says which mounts there are.
+type Gateway struct {
+	OpenAI, Anthropic Mount
+}
+
+// Mount is where the gateway speaks one provider's protocol.
+type Mount struct {
+	// Profile is the one for callers that choose none; empty if the mount is not
+	// served.
+	Profile string
+	// Choices are the profiles that a caller may choose with the header
+	// Stoplog-Profile: all that the configuration's gateway names and that have an
+	// upstream of the mount's protocol; Profile is the first.
+	Choices []string
+}
+
+// Upstream gives the upstream of that name.
+func (c *Config) Upstream(name string) (Upstream, bool) {
+	return named(c.Upstreams, name, func(u Upstream) string { return u.Name })
+}
+
+// Guard gives the guard of that name.
+func (c *Config) Guard(name string) (Guard, bool) {
+	return named(c.Guards, name, func(g Guard) string { return g.Name })
+}
+
+// Profile gives the profile of that name.
+func (c *Config) Profile(name string) (Profile, bool) {
+	return named(c.Profiles, name, func(p Profile) string { return p.Name })
+}
+
+func named[T any](all []T, name string, of func(T) string) (found T, ok bool) {
+	i := slices.IndexFunc(all, func(t T) bool { return of(t) == name })
+	if i < 0 {
+		return found, false
+	}
+	return all[i], true
+}

@@ -1,0 +1,143 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stoplog/stoplog/internal/diag"
+)
+
+func env(vars map[string]string) func(string) string {
+	return func(name string) string { return vars[name] }
+}
+
+func save(t *testing.T, file, content string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(content), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFind adds the candidates from the last to the first.
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	home := map[string]string{"HOME": filepath.Join(dir, "home")}
+	xdg := maps.Clone(home)
+	xdg["XDG_CONFIG_HOME"] = filepath.Join(dir, "xdg")
+	find := func(step, want string, vars map[string]string) {
+		t.Helper()
+		if got := Find("", env(vars)); got != want {
+			t.Errorf("%s: found %q, want %q", step, got, want)
+		}
+	}
+
+	find("nothing is there", "", xdg)
+	find("no environment", "", nil)
+
+	inHome := filepath.Join(dir, "home/.config/stoplog/stoplog.yaml")
+	save(t, inHome, "version: 1\n")
+	find("only HOME", inHome, home)
+	find("XDG_CONFIG_HOME stands for ~/.config", "", xdg)
+	find("a relative XDG_CONFIG_HOME is ignored", inHome, map[string]string{"HOME": home["HOME"], "XDG_CONFIG_HOME": "xdg"})
+
+	inXDG := filepath.Join(dir, "xdg/stoplog/stoplog.yaml")
+	save(t, inXDG, "version: 1\n")
+	find("XDG_CONFIG_HOME", inXDG, xdg)
+
+	if err := os.Symlink("nowhere", "stoplog.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	find("what is there and cannot be read is not passed over", "stoplog.yaml", xdg)
+	if _, err := Load("stoplog.yaml"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("loading it gives %v, want that it does not exist", err)
+	}
+
+	if got := Find("named.yaml", env(xdg)); got != "named.yaml" {
+		t.Errorf("found %q, want the file that was named", got)
+	}
+}
+
+// TestPathsAreRelativeToTheFile reads a file from another folder, whose name is
+// full of what is special in a pattern.
+func TestPathsAreRelativeToTheFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a*[b]?")
+	save(t, filepath.Join(dir, "tapes/one.cassette"), "")
+	save(t, filepath.Join(dir, "keys/openai"), "k-1\n")
+	file := filepath.Join(dir, "stoplog.yaml")
+	save(t, file, `version: 1
+upstreams:
+  tapes: {protocol: openai, cassettes: [tapes/*.cassette, `+dir+`/tapes/none.cassette]}
+  openai: {protocol: openai, base_url: https://a.example/v1, key: file:keys/openai}
+`)
+	_, err := Load(file)
+	var list diag.List
+	if !errors.As(err, &list) || len(list) != 1 || list[0].Line != 3 {
+		t.Fatalf("got %v, want one error about the absolute pattern", err)
+	}
+
+	save(t, file, `version: 1
+upstreams:
+  tapes: {protocol: openai, cassettes: [tapes/*.cassette]}
+  openai: {protocol: openai, base_url: https://a.example/v1, key: file:keys/openai}
+`)
+	c, err := Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tapes, _ := c.Upstream("tapes")
+	if tapes.BaseURL != "http://cassette.invalid/v1" {
+		t.Errorf("base address %q, want one under which OpenAI's paths are /v1/…", tapes.BaseURL)
+	}
+	if want := filepath.Join(dir, "tapes/one.cassette"); len(tapes.Cassettes) != 1 || tapes.Cassettes[0] != want {
+		t.Errorf("cassettes %q, want %q", tapes.Cassettes, want)
+	}
+	keys, err := c.ReadKeys(env(nil))
+	if err != nil || keys["openai"] != "k-1" || len(keys) != 1 {
+		t.Errorf("keys %v, error %v; want the file's content alone", keys, err)
+	}
+}
+
+func TestReadKeys(t *testing.T) {
+	dir := t.TempDir()
+	save(t, filepath.Join(dir, "good"), " k-file \n")
+	save(t, filepath.Join(dir, "empty"), "\n")
+	save(t, filepath.Join(dir, "two"), "k-1\nk-2\n")
+	file := filepath.Join(dir, "stoplog.yaml")
+	c, err := Parse(file, []byte(`version: 1
+upstreams:
+  none: {protocol: openai, base_url: https://a.example}
+  set: {protocol: openai, base_url: https://a.example, key: env:SET}
+  unset: {protocol: openai, base_url: https://a.example, key: env:UNSET}
+  good: {protocol: openai, base_url: https://a.example, key: file:good}
+  empty: {protocol: openai, base_url: https://a.example, key: file:empty}
+  two: {protocol: openai, base_url: https://a.example, key: file:two}
+  gone: {protocol: openai, base_url: https://a.example, key: file:gone}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := c.ReadKeys(env(map[string]string{"SET": "k-env\n"}))
+	if want := map[string]string{"set": "k-env", "good": "k-file"}; !maps.Equal(keys, want) {
+		t.Errorf("keys %v, want %v", keys, want)
+	}
+	var list diag.List
+	if !errors.As(err, &list) || len(list) != 4 {
+		t.Fatalf("got %v, want four missing keys", err)
+	}
+	for i, want := range []string{
+		`:5:63: upstream "unset" has no key: environment variable UNSET is not set`,
+		`:7:63: upstream "empty" has no key: file `,
+		`:8:61: upstream "two" has no key: file `,
+		`:9:62: upstream "gone" has no key: open `,
+	} {
+		if got := list[i].String(); !strings.HasPrefix(got, file+want) || strings.Contains(got, "k-") {
+			t.Errorf("got %s, want %s%s…", got, file, want)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+// WriteYAML writes the configuration as a file in which nothing is left to
+// defaults and nothing is extended but what is built in. Read again it is the
+// same configuration, if relative paths still mean the same.
+func (c *Config) WriteYAML(w io.Writer) error {
+	var b bytes.Buffer
+	block(&b, c.printed(), "")
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// WriteJSON writes the same as JSON, on one line.
+func (c *Config) WriteJSON(w io.Writer) error {
+	var b bytes.Buffer
+	write(&b, c.printed(), quoted)
+	b.WriteByte('\n')
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// object is a mapping that keeps its order. A value is an object, a []string, a
+// string or an int64.
+type object []field
+
+type field struct {
+	key   string
+	value any
+}
+
+// printed gives the configuration in the shape of the file.
+func (c *Config) printed() object {
+	upstreams, guards, profiles, gateway := object{}, object{}, object{}, object{}
+	for _, u := range c.Upstreams {
+		upstreams = append(upstreams, field{u.Name, u.printed()})
+	}
+	for _, g := range c.Guards {
+		guards = append(guards, field{g.Name, object{{"rules", g.Rules}, {"verdict", g.Verdict.String()}}})
+	}
+	for _, p := range c.Profiles {
+		profiles = append(profiles, field{p.Name, p.printed()})
+	}
+	if m := c.Gateway.OpenAI; m.Profile != "" {
+		gateway = append(gateway, field{OpenAI, m.Choices})
+	}
+	if m := c.Gateway.Anthropic; m.Profile != "" {
+		gateway = append(gateway, field{Anthropic, m.Choices})
+	}
+	return object{
+		{"version", int64(1)},
+		{"listen", c.Listen},
+		{"max_body_bytes", c.MaxBodyBytes},
+		{"upstreams", upstreams},
+		{"guards", guards},
+		{"profiles", profiles},
+		{"gateway", gateway},
+	}
+}
+
+func (u Upstream) printed() object {
+	o := object{{"protocol", u.Protocol}}
+	if len(u.Cassettes) > 0 {
+		o = append(o, field{"cassettes", u.Cassettes}, field{"pace", u.Pace})
+	} else {
+		o = append(o, field{"base_url", u.BaseURL})
+	}
+	switch {
+	case u.Key.Env != "":
+		o = append(o, field{"key", "env:" + u.Key.Env})
+	case u.Key.File != "":
+		o = append(o, field{"key", "file:" + u.Key.File})
+	}
+	return append(o, field{"zone", u.Zone})
+}
+
+func (p Profile) printed() object {
+	o := object{{"upstream", p.Upstreams}}
+	if p.Model != "" {
+		o = append(o, field{"model", p.Model})
+	}
+	builtin := Builtin().Profiles[0]
+	return append(o,
+		field{"models", p.Models},
+		field{"input", uses(p.Input, builtin.Input)},
+		field{"output", uses(p.Output, builtin.Output)},
+		field{"max_hold_bytes", int64(p.MaxHoldBytes)},
+		field{"capture", p.Capture},
+	)
+}
+
+// uses gives the guards of one side, and those that are off though the built-in
+// profile has them on.
+func uses(in, builtin []Use) object {
+	o := object{}
+	for _, use := range in {
+		o = append(o, field{use.Guard, use.Mode.String()})
+	}
+	for _, use := range builtin {
+		if !slices.ContainsFunc(in, func(u Use) bool { return u.Guard == use.Guard }) {
+			o = append(o, field{use.Guard, off})
+		}
+	}
+	return o
+}
+
+// block writes a mapping with a line for each member; one that holds no further
+// mapping is written on one line.
+func block(b *bytes.Buffer, o object, indent string) {
+	for _, f := range o {
+		b.WriteString(indent + word(f.key) + ":")
+		inner, _ := f.value.(object)
+		if slices.ContainsFunc(inner, func(f field) bool { _, ok := f.value.(object); return ok }) {
+			b.WriteByte('\n')
+			block(b, inner, indent+"  ")
+			continue
+		}
+		b.WriteByte(' ')
+		write(b, f.value, word)
+		b.WriteByte('\n')
+	}
+}
+
+// write writes a value on one line, in YAML's flow style or in JSON, which
+// differ in how a string is written.
+func write(b *bytes.Buffer, value any, str func(string) string) {
+	switch v := value.(type) {
+	case object:
+		b.WriteByte('{')
+		for i, f := range v {
+			comma(b, i)
+			b.WriteString(str(f.key) + ": ")
+			write(b, f.value, str)
+		}
+		b.WriteByte('}')
+	case []string:
+		b.WriteByte('[')
+		for i, s := range v {
+			comma(b, i)
+			b.WriteString(str(s))
+		}
+		b.WriteByte(']')
+	case string:
+		b.WriteString(str(v))
+	case int64:
+		b.WriteString(strconv.FormatInt(v, 10))
+	}
+}
+
+func comma(b *bytes.Buffer, i int) {
+	if i > 0 {
+		b.WriteString(", ")
+	}
+}
+
+// plain are strings that YAML reads as strings without quotes.
+var (
+	plain   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*(:[A-Za-z0-9_./-]+)*$`)
+	special = regexp.MustCompile(`(?i)^(true|false|null|yes|no|y|n|on)$`)
+)
+
+func word(s string) string {
+	if plain.MatchString(s) && !special.MatchString(s) {
+		return s
+	}
+	return quoted(s)
+}
+
+// quoted is a JSON string, which YAML reads too.
+func quoted(s string) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		panic(err) // no string fails
+	}
+	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+}

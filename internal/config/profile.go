@@ -1,0 +1,176 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/stoplog/stoplog/guard"
+	"github.com/stoplog/stoplog/guard/rules"
+)
+
+// guard checks a guard's rules. One that replaces a built-in guard and judges by
+// less is told on: its name promises more.
+func (s *resolver) guard(d guardDecl) Guard {
+	g := Guard{Name: d.name.value, Verdict: guard.Redact}
+	if d.verdict.set {
+		g.Verdict, _ = guard.ParseVerdict(d.verdict.value) // one of the words that were read
+	}
+	if !d.rules.written() && !d.flawed {
+		s.errorf(d.name.span, "write rules: [PACK, …], of "+strings.Join(rules.Names(), ", "), "guard %q has no rules", g.Name)
+	}
+	for _, rule := range d.rules.value {
+		if !isRule(rule.value) {
+			s.noSuch("rule or pack", rule, rules.Names(), ruleIDs()...)
+		}
+		g.Rules = append(g.Rules, rule.value)
+	}
+	if b, ok := Builtin().Guard(g.Name); ok && d.rules.set {
+		for _, rule := range b.Rules {
+			if !slices.Contains(g.Rules, rule) {
+				s.warnf(d.rules.span, "", "guard %q leaves out %q, which the built-in guard of that name has", g.Name, rule)
+			}
+		}
+	}
+	return g
+}
+
+// declared gives the declaration of a profile.
+func (s *resolver) declared(name string) (profileDecl, bool) {
+	return named(s.doc.profiles, name, func(p profileDecl) string { return p.name.value })
+}
+
+// profile gives a declared profile with what it extends applied. The chain has
+// the names of those that are being resolved because they extend it.
+func (s *resolver) profile(d profileDecl, chain []string) Profile {
+	if p, ok := s.profiles[d.name.value]; ok {
+		return p
+	}
+	p := s.base(d, append(chain, d.name.value))
+	p.Name = d.name.value
+	if d.upstreams.set {
+		p.Upstreams = s.upstreamNames(d.upstreams)
+	}
+	if d.model.set {
+		if strings.ContainsAny(d.model.value, notInModels+"*") {
+			s.errorf(d.model.span, "patterns belong in models", "%q is not the name of a model", d.model.value)
+		}
+		p.Model, p.Models = d.model.value, []string{d.model.value}
+	}
+	if d.models.set {
+		p.Models = s.models(d.models)
+	}
+	p.Input = s.uses(p, "input", p.Input, d.input)
+	p.Output = s.uses(p, "output", p.Output, d.output)
+	if d.maxHold.set {
+		p.MaxHoldBytes = int(d.maxHold.value)
+	}
+	if d.capture.set {
+		p.Capture = d.capture.value
+	}
+	s.profiles[p.Name] = p
+	return p
+}
+
+// base gives the profile that d extends.
+func (s *resolver) base(d profileDecl, chain []string) Profile {
+	builtin := Builtin().Profiles[0]
+	name := d.extends.value
+	if d.name.value == builtinProfile {
+		s.errorf(d.name.span, "choose another name", "profile %q is built in; others extend it", builtinProfile)
+		return builtin
+	}
+	if !d.extends.set || name == builtinProfile {
+		return builtin
+	}
+	if i := slices.Index(chain, name); i >= 0 {
+		circle := strings.Join(append(slices.Clone(chain[i:]), name), ", ")
+		s.errorf(d.extends.span, "extend builtin", "profile %q extends itself: %s", name, circle)
+		return builtin
+	}
+	if parent, ok := s.declared(name); ok {
+		return s.profile(parent, chain)
+	}
+	if name != defaultProfile {
+		known := []string{builtinProfile}
+		for _, p := range s.doc.profiles {
+			known = append(known, p.name.value)
+		}
+		s.noSuch("profile", d.extends, known)
+	}
+	return builtin
+}
+
+func (s *resolver) upstreamNames(names names) []string {
+	var out []string
+	for _, name := range names.value {
+		if _, ok := named(s.upstreams, name.value, upstreamName); !ok {
+			var known []string
+			for _, u := range s.upstreams {
+				known = append(known, u.Name)
+			}
+			s.noSuch("upstream", name, known)
+		}
+		out = append(out, name.value)
+	}
+	return out
+}
+
+// notInModels is what no provider has in a model's name, and what people who
+// think of other patterns write.
+const notInModels = " ?[]"
+
+func (s *resolver) models(patterns names) []string {
+	var out []string
+	for _, p := range patterns.value {
+		if strings.ContainsAny(p.value, notInModels) {
+			s.errorf(p.span, "a `*` stands for any run of characters, and nothing else is special", "%q is not a pattern of model names", p.value)
+		}
+		out = append(out, p.value)
+	}
+	return out
+}
+
+// uses applies what a profile says of one side to what it extends.
+func (s *resolver) uses(p Profile, side string, base []Use, decls []useDecl) []Use {
+	modes := map[string]guard.Mode{}
+	for _, use := range base {
+		modes[use.Guard] = use.Mode
+	}
+	for _, d := range decls {
+		name := d.guard.value
+		if _, ok := named(s.guards, name, guardName); !ok {
+			s.noSuch("guard", d.guard, s.guardNames())
+			continue
+		}
+		before, on := modes[name]
+		mode, err := guard.ParseMode(d.mode.value)
+		switch {
+		case !d.mode.set:
+		case err != nil: // the one word that is no mode: off
+			delete(modes, name)
+			if on {
+				s.warnf(d.guard.span, "", "profile %q switches %s guard %q off", p.Name, side, name)
+			}
+		default:
+			modes[name] = mode
+			if on && before == guard.Enforce && mode != guard.Enforce {
+				s.warnf(d.guard.span, "", "profile %q lets %s guard %q only watch: %s", p.Name, side, name, mode)
+			}
+		}
+	}
+	var uses []Use
+	for _, g := range s.guards {
+		if mode, ok := modes[g.Name]; ok {
+			uses = append(uses, Use{g.Name, mode})
+		}
+	}
+	return uses
+}
+
+func (s *resolver) guardNames() []string {
+	var all []string
+	for _, g := range s.guards {
+		all = append(all, g.Name)
+	}
+	return all
+}

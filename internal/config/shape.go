@@ -1,0 +1,108 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/stoplog/stoplog/internal/diag"
+)
+
+// A shape is what one kind of mapping may hold.
+type shape struct {
+	what string   // in messages: "a profile"
+	path string   // where such a mapping stands in the file
+	keys []string // in the order of the documentation
+	// later are keys of the format that this version has no use for, each with
+	// what is missing. To accept one would be to promise what is not done.
+	later map[string]string
+}
+
+var (
+	fileShape = shape{
+		what: "the file", path: "the top level",
+		keys: []string{"version", "listen", "max_body_bytes", "upstreams", "guards", "profiles", "gateway"},
+		later: map[string]string{
+			"store": "requests are recorded in a file of their own, and there is no store yet",
+			"rules": "guards choose among the built-in rules, and own rule files are not read yet",
+		},
+	}
+	upstreamShape = shape{
+		what: "an upstream", path: "upstreams.NAME",
+		keys: []string{"protocol", "base_url", "key", "zone", "cassettes", "pace"},
+	}
+	guardShape = shape{
+		what: "a guard", path: "guards.NAME",
+		keys: []string{"rules", "verdict"},
+	}
+	profileShape = shape{
+		what: "a profile", path: "profiles.NAME",
+		keys: []string{"extends", "upstream", "model", "models", "input", "output", "max_hold_bytes", "capture"},
+		later: map[string]string{
+			"system":           "the gateway passes the caller's own system prompt, and adds none yet",
+			"tools":            "tool calls are screened for what they carry, and tool rules are not applied yet",
+			"enforced_signals": "there is no loop and no evaluator yet, so that no signal could be enforced",
+			"data_class":       "nothing holds data to its class yet",
+			"limits":           "there is no loop yet that they could bound",
+			"approvals":        "there are no approvals yet: what would need one is denied",
+		},
+	}
+	gatewayShape = shape{
+		what: "the gateway", path: "gateway",
+		keys: []string{OpenAI, Anthropic},
+	}
+	shapes = []shape{fileShape, upstreamShape, guardShape, profileShape, gatewayShape}
+)
+
+// members gives those members of a mapping that its shape knows, each key once,
+// and reports the others; flawed says that something is reported.
+func (d decoder) members(n node, s shape) (known []member, flawed bool) {
+	if !d.is(n, mapping, s.what) {
+		return nil, true
+	}
+	before := len(d.list)
+	for _, m := range d.unique(n.members) {
+		switch missing, later := s.later[m.key]; {
+		case slices.Contains(s.keys, m.key):
+			known = append(known, m)
+		case later:
+			d.errorf(m.span, "remove it", "%q is not in this version: %s", m.key, missing)
+		default:
+			d.unknown(m, s)
+		}
+	}
+	return known, n.flawed || len(d.list) > before
+}
+
+// unique leaves out the members whose key stood before, and reports them.
+func (d decoder) unique(members []member) []member {
+	first := map[string]diag.Span{}
+	var once []member
+	for _, m := range members {
+		if at, ok := first[m.key]; ok {
+			d.errorf(m.span, "keep one", "key %q is set twice, first on line %d", m.key, at.Line)
+			continue
+		}
+		first[m.key] = m.span
+		once = append(once, m)
+	}
+	return once
+}
+
+// unknown reports a key that the shape does not have: misspelt, in the wrong
+// place, or neither.
+func (d decoder) unknown(m member, s shape) {
+	hint := "the keys here are " + strings.Join(s.keys, ", ")
+	if near := diag.Suggest(m.key, s.keys); near != "" {
+		d.errorf(m.span, didYouMean(near)+" "+hint, "unknown key %q in %s", m.key, s.what)
+		return
+	}
+	for _, other := range shapes {
+		if slices.Contains(other.keys, m.key) || other.later[m.key] != "" {
+			d.errorf(m.span, hint, "%q does not belong in %s: it is a key of %s", m.key, s.what, other.path)
+			return
+		}
+	}
+	d.errorf(m.span, hint, "unknown key %q in %s", m.key, s.what)
+}
+
+func didYouMean(name string) string { return `did you mean "` + name + `"?` }

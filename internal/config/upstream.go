@@ -1,0 +1,174 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// listen checks the address. Who listens beyond this machine must know whom it
+// serves, and there are no keys yet by which it could.
+func (s *resolver) listen() string {
+	l := s.doc.listen
+	host, port, err := net.SplitHostPort(l.value)
+	if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
+		s.errorf(l.span, "write an address such as "+defaultListen, "listen must be host:port, not %q", l.value)
+	} else if !loopback(host) {
+		s.errorf(l.span, "write 127.0.0.1:"+port,
+			"listen address %q is not loopback: it is refused until callers can be told apart by keys", l.value)
+	}
+	return l.value
+}
+
+// CheckListen says what is wrong with a listen address that did not come from a
+// file: it is host:port, and of this machine alone.
+func CheckListen(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	switch {
+	case err != nil:
+		return fmt.Errorf("listen address %q is not host:port, such as 127.0.0.1:4180", address)
+	case !loopback(host):
+		return fmt.Errorf("listen address %q is not loopback: it is refused until callers can be told apart by keys", address)
+	}
+	return nil
+}
+
+// loopback says whether host is this machine alone. A name other than localhost
+// is not looked up: what it means can change.
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+func (s *resolver) upstream(d upstreamDecl) Upstream {
+	u := Upstream{Name: d.name.value, Protocol: d.protocol.value, Zone: "external"}
+	if !d.protocol.written() && !d.flawed {
+		s.errorf(d.name.span, "write protocol: openai, or protocol: anthropic", "upstream %q has no protocol", u.Name)
+	}
+	switch {
+	case d.cassettes.written():
+		u.Zone = "local"
+		s.replay(&u, d)
+	case d.baseURL.written():
+		s.call(&u, d)
+	case !d.flawed:
+		s.errorf(d.name.span, "write base_url or cassettes", "upstream %q leads nowhere", u.Name)
+	}
+	if d.zone.set {
+		u.Zone = d.zone.value
+	}
+	return u
+}
+
+// call completes an upstream at an address.
+func (s *resolver) call(u *Upstream, d upstreamDecl) {
+	if d.pace.written() {
+		s.errorf(d.pace.span, "remove it", "pace is for cassettes, and upstream %q has none", u.Name)
+	}
+	if d.baseURL.set {
+		u.BaseURL = s.baseURL(u, d.baseURL)
+	}
+	if !d.key.set {
+		return
+	}
+	u.Key.At = d.key.span
+	switch where, name, _ := strings.Cut(d.key.value, ":"); where {
+	case "env":
+		u.Key.Env = name
+	case "file":
+		u.Key.File = s.path(name)
+	}
+}
+
+// baseURL checks the address, to which paths will be appended.
+func (s *resolver) baseURL(u *Upstream, b at[string]) string {
+	const form = "write one such as https://api.openai.com/v1"
+	parsed, err := url.Parse(b.value)
+	switch {
+	case err != nil || parsed.Host == "" || parsed.Hostname() == "":
+		s.errorf(b.span, form, "base_url is not an address")
+		return ""
+	case parsed.Scheme != "https" && parsed.Scheme != "http":
+		s.errorf(b.span, form, "base_url has the scheme %q, want https or http", parsed.Scheme)
+	case parsed.User != nil:
+		s.errorf(b.span, "give the key as key: env:NAME or file:PATH", "base_url holds credentials")
+	case parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "" || strings.Contains(b.value, "#"):
+		s.errorf(b.span, form, "base_url has a query or a fragment, and a path is to be appended to it")
+	case parsed.Scheme == "http" && !loopback(parsed.Hostname()):
+		s.warnf(b.span, "", "upstream %q is called without encryption: keys and text can be read on the way", u.Name)
+	}
+	base := strings.TrimRight(b.value, "/")
+	if u.Protocol == Anthropic && strings.HasSuffix(base, "/v1") {
+		s.warnf(b.span, "leave out /v1", "the paths of anthropic begin with /v1: upstream %q will be asked for /v1/v1/messages", u.Name)
+	}
+	return base
+}
+
+// replayed is the base address of cassettes, by protocol: the paths are those of
+// the providers themselves, under a host that RFC 2606 keeps from existing.
+var replayed = map[string]string{
+	OpenAI:    "http://cassette.invalid/v1",
+	Anthropic: "http://cassette.invalid",
+}
+
+// replay completes an upstream of cassettes.
+func (s *resolver) replay(u *Upstream, d upstreamDecl) {
+	u.BaseURL = replayed[u.Protocol]
+	if d.baseURL.written() {
+		s.errorf(d.baseURL.span, "keep one", "upstream %q has both an address and cassettes", u.Name)
+	}
+	if d.key.written() {
+		s.errorf(d.key.span, "remove it", "upstream %q is replayed from cassettes, which ask for no key", u.Name)
+	}
+	if u.Pace = "none"; d.pace.set {
+		u.Pace = d.pace.value
+	}
+	for _, glob := range d.cassettes.value {
+		u.Cassettes = append(u.Cassettes, s.glob(glob)...)
+	}
+	slices.Sort(u.Cassettes)
+	u.Cassettes = slices.Compact(u.Cassettes)
+}
+
+// glob gives the files that a pattern of the configuration matches.
+func (s *resolver) glob(pattern at[string]) []string {
+	files, err := filepath.Glob(s.pattern(pattern.value))
+	files = slices.DeleteFunc(files, func(file string) bool {
+		info, err := os.Stat(file)
+		return err != nil || info.IsDir()
+	})
+	if err != nil {
+		s.errorf(pattern.span, "", "%q is not a pattern of file names", pattern.value)
+	} else if len(files) == 0 {
+		s.errorf(pattern.span, "a pattern is relative to the folder of the configuration", "no file matches %q", pattern.value)
+	}
+	return files
+}
+
+// path makes a path of the configuration, which is relative to the file's
+// folder, one that the program can open.
+func (s *resolver) path(name string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(filepath.Dir(s.file), name)
+}
+
+var literal = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`)
+
+// pattern is path for a glob: what is special in the folder's name is not in it.
+func (s *resolver) pattern(glob string) string {
+	if filepath.IsAbs(glob) {
+		return glob
+	}
+	return filepath.Join(literal.Replace(filepath.Dir(s.file)), glob)
+}

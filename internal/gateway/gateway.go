@@ -1,0 +1,193 @@
+// Package gateway serves providers' HTTP interfaces: what comes in is handed to
+// the door, and what the door gives back goes out.
+//
+//	/openai/v1/chat/completions   POST
+//	/openai/v1/models             GET
+//	/anthropic/v1/messages        POST
+//	/anthropic/v1/models          GET
+//	/healthz                      GET
+//
+// It judges nothing and changes nothing. A path that it does not serve is
+// refused, with the list of those it does: passed on unread, it would bypass
+// everything.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/stoplog/stoplog/govern"
+	"github.com/stoplog/stoplog/internal/wire"
+)
+
+// A Mount is where one provider's interface is served.
+type Mount struct {
+	Protocol string // govern.OpenAI or govern.Anthropic
+	// Profiles are those that a caller may choose with the header
+	// Stoplog-Profile; the first is for callers that choose none.
+	Profiles []string
+}
+
+// prefix is the mount's path.
+func (m Mount) prefix() string { return "/" + m.Protocol + "/v1" }
+
+// Gateway is an http.Handler.
+type Gateway struct {
+	door   http.RoundTripper
+	mounts []Mount
+	mux    *http.ServeMux
+}
+
+// New returns a gateway over the door, which is a [govern.Transport].
+func New(door http.RoundTripper, mounts ...Mount) *Gateway {
+	g := &Gateway{door: door, mounts: mounts, mux: http.NewServeMux()}
+	g.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
+	for _, m := range mounts {
+		g.mux.HandleFunc(m.prefix()+"/", func(w http.ResponseWriter, r *http.Request) { g.serve(w, r, m) })
+	}
+	g.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, govern.OpenAI, http.StatusNotFound, "not_served", "nothing is served here. Served are "+strings.Join(g.Paths(), ", "))
+	})
+	return g
+}
+
+// Paths lists what is served.
+func (g *Gateway) Paths() []string {
+	paths := []string{}
+	for _, m := range g.mounts {
+		main := "/chat/completions"
+		if m.Protocol == govern.Anthropic {
+			main = "/messages"
+		}
+		paths = append(paths, "POST "+m.prefix()+main, "GET "+m.prefix()+"/models")
+	}
+	return append(paths, "GET /healthz")
+}
+
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.mux.ServeHTTP(w, r) }
+
+// serve answers one request to a mount.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, m Mount) {
+	if !slices.Contains(g.Paths(), r.Method+" "+r.URL.Path) {
+		refuse(w, m.Protocol, http.StatusNotFound, "not_served", "this is not served: what is not judged is not passed on. Served are "+strings.Join(g.Paths(), ", "))
+		return
+	}
+	profile := m.Profiles[0]
+	if name := r.Header.Get("Stoplog-Profile"); name != "" {
+		if !slices.Contains(m.Profiles, name) {
+			refuse(w, m.Protocol, http.StatusBadRequest, "unknown_profile", "the header Stoplog-Profile names none of the profiles of this mount: "+strings.Join(m.Profiles, ", "))
+			return
+		}
+		profile = name
+	}
+	ctx, exchange := govern.Watch(govern.WithProfile(govern.WithProtocol(r.Context(), m.Protocol), profile))
+	resp, err := g.door.RoundTrip(outgoing(ctx, r, m))
+	if err != nil {
+		failed(w, m.Protocol, exchange, err)
+		return
+	}
+	defer resp.Body.Close()
+	for name, values := range resp.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(resp.StatusCode)
+	send(w, resp)
+}
+
+// outgoing is the request as the door gets it: the caller's, under the path
+// that the provider has.
+func outgoing(ctx context.Context, r *http.Request, m Mount) *http.Request {
+	out := r.Clone(ctx)
+	out.URL.Path = strings.TrimPrefix(r.URL.Path, "/"+m.Protocol)
+	out.RequestURI = ""
+	out.Header.Del("Stoplog-Profile")
+	return out
+}
+
+// buffers hold what is copied at once: no more than the door reads at once,
+// since a stream holds one for as long as it lasts.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 8<<10); return &b }}
+
+// send copies an answer, and a streamed one as it comes. If it breaks off the
+// client has been told in its own protocol by then.
+func send(w http.ResponseWriter, resp *http.Response) {
+	flush := func() {}
+	if resp.Header.Get("Content-Type") == "text/event-stream" {
+		c := http.NewResponseController(w)
+		flush = func() { c.Flush() }
+		flush() // the header: a client knows that it is served
+	}
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	for {
+		n, err := resp.Body.Read(*buf)
+		if n > 0 {
+			if _, werr := w.Write((*buf)[:n]); werr != nil {
+				return // the client left: Close settles
+			}
+			flush()
+		}
+		if err != nil {
+			if !wellEnded(err) {
+				panic(http.ErrAbortHandler) // cut the connection: no clean-looking end
+			}
+			return
+		}
+	}
+}
+
+// wellEnded reports whether the answer's own bytes say how it ended.
+func wellEnded(err error) bool {
+	var upstream *govern.UpstreamError
+	return err == io.EOF || errors.As(err, &upstream)
+}
+
+// failed answers a request that the door has no answer to.
+func failed(w http.ResponseWriter, protocol string, x *govern.Exchange, err error) {
+	if errors.Is(err, context.Canceled) {
+		panic(http.ErrAbortHandler) // nobody is there, and nothing that looks like an answer may be
+	}
+	e := wire.Error{Status: http.StatusServiceUnavailable, Code: "not_recorded", Message: "the request was not served, since it could not be recorded"}
+	if o, ok := x.Outcome(); ok {
+		e.Run = o.Run
+		w.Header().Set("Stoplog-Run", o.Run)
+	}
+	var upstream *govern.UpstreamError
+	if errors.As(err, &upstream) {
+		e.Status, e.Code = http.StatusBadGateway, "upstream_failed"
+		e.Message = fmt.Sprintf("the upstream %s could not be reached", upstream.Upstream)
+		e.Outcome = &wire.Outcome{Status: wire.UpstreamFailed, Reason: e.Message}
+	}
+	answer(w, protocol, e)
+}
+
+// refuse answers in the mount's protocol.
+func refuse(w http.ResponseWriter, protocol string, status int, code, message string) {
+	answer(w, protocol, wire.Error{Status: status, Code: code, Message: message})
+}
+
+func answer(w http.ResponseWriter, protocol string, e wire.Error) {
+	f, kind := wire.OpenAIChat, "invalid_request_error"
+	if protocol == govern.Anthropic {
+		f = wire.AnthropicMessages
+	}
+	switch {
+	case e.Status >= 500:
+		kind = "api_error"
+	case e.Status == http.StatusNotFound:
+		kind = "not_found_error"
+	}
+	e.Type = kind
+	w.Header().Set("Content-Type", "application/json")
+	if e.Status < 500 {
+		w.Header().Set("X-Should-Retry", "false")
+	}
+	w.WriteHeader(e.Status)
+	w.Write(f.Error(e))
+}

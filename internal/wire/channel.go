@@ -1,0 +1,222 @@
+package wire
+
+import (
+	"context"
+
+	"github.com/stoplog/stoplog/guard"
+)
+
+// Decision is a guard's decision about a channel of a request or response.
+type Decision struct {
+	Channel string
+	guard.Decision
+}
+
+// A channel is one text of a response: what a field says over all frames. Its
+// offsets count the field's text as it came; for a JSON document that is the
+// document, and what the guards judge is its projection.
+type channel struct {
+	name  string
+	judge *judgement
+	info  guard.Channel
+	s     *guard.Stream
+	proj  *projector // nil unless the text is a JSON document
+	whole bool       // leaves complete or not at all
+
+	read    int64
+	settled int64
+	edits   []edit // those whose text has not left yet
+	changed bool
+	closed  bool
+	stop    *guard.Stop
+
+	// A channel that was closed because a later one began may go on after all.
+	// It is then judged by a new stream, which is shown the end of what came
+	// before: a finding that began there is replaced from here on.
+	tail   []byte // the last of what the guards were shown
+	shown  int64  // how much that was, in all
+	base   int64  // where the stream's text starts in it
+	resume int64  // what lies before was decided by an earlier stream
+}
+
+// tailBytes is how much of a closed channel its continuation is judged with.
+const tailBytes = 1024
+
+// judgement is what the channels of one request or response share.
+type judgement struct {
+	ctx       context.Context
+	chain     *guard.Chain
+	side      guard.Side
+	decisions []Decision
+	seen      map[string]screened // strings that were screened whole, and what came of it
+	outcome   outcome
+	buf       []byte // of content
+}
+
+func newJudgement(ctx context.Context, chain *guard.Chain, side guard.Side) *judgement {
+	return &judgement{ctx: ctx, chain: chain, side: side, seen: map[string]screened{}}
+}
+
+// channel opens a channel. A tool call that a rule may stop is whole.
+func (j *judgement) channel(name string, kind guard.Kind, role, tool string) *channel {
+	c := &channel{name: name, judge: j, info: guard.Channel{Name: name, Side: j.side, Kind: kind, Role: role, Tool: tool}}
+	if kind == guard.ToolArgs {
+		c.proj = &projector{}
+		c.whole = j.side == guard.Response && j.chain.Strictest() > guard.Redact
+	}
+	c.s = j.chain.Open(j.ctx, c.info)
+	return c
+}
+
+// write takes the channel's next text.
+func (c *channel) write(p []byte) {
+	if c.stop != nil || len(p) == 0 {
+		return
+	}
+	if c.closed {
+		c.reopen()
+	}
+	c.read += int64(len(p))
+	if c.proj != nil {
+		p = c.proj.write(p)
+	}
+	c.show(p)
+}
+
+func (c *channel) show(p []byte) {
+	if n := len(p); n >= tailBytes {
+		c.tail = append(c.tail[:0], p[n-tailBytes:]...)
+	} else {
+		if len(c.tail)+n > 2*tailBytes {
+			c.tail = c.tail[:copy(c.tail, c.tail[len(c.tail)-tailBytes:])]
+		}
+		c.tail = append(c.tail, p...)
+	}
+	c.shown += int64(len(p))
+	c.take(c.s.Write(p))
+}
+
+// close ends the channel's text, for all that is known.
+func (c *channel) close() {
+	if c.closed {
+		return
+	}
+	if c.proj != nil {
+		if p := c.proj.close(); len(p) > 0 {
+			c.show(p)
+		}
+	}
+	c.closed = true
+	c.take(c.s.Close())
+}
+
+func (c *channel) reopen() {
+	c.closed = false
+	tail := c.tail[max(0, len(c.tail)-tailBytes):]
+	c.base, c.resume = c.shown-int64(len(tail)), c.shown
+	c.s = c.judge.chain.Open(c.judge.ctx, c.info)
+	c.take(c.s.Write(tail))
+}
+
+// take acts on what the chain says.
+func (c *channel) take(step guard.Step) {
+	for _, d := range step.Decisions {
+		d.Start += c.base
+		if d.End != guard.Open {
+			d.End += c.base
+		}
+		if d.End <= c.resume && d.End != guard.Open && c.resume > 0 {
+			continue // decided before
+		}
+		c.judge.decide(c.name, d)
+	}
+	for _, e := range step.Edits {
+		e.Start, e.End = max(e.Start+c.base, c.resume), e.End+c.base
+		if e.Start >= e.End {
+			continue
+		}
+		c.changed = true
+		if c.proj != nil {
+			c.edits = c.proj.find(c.edits, e)
+		} else {
+			c.edits = append(c.edits, edit{e.Start, e.End, e.Text})
+		}
+	}
+	settled := step.Settled + c.base
+	if c.proj != nil {
+		settled = c.proj.settle(settled)
+	}
+	c.settled = max(c.settled, settled)
+	if step.Stop != nil && c.stop == nil {
+		c.stop = step.Stop
+		c.judge.outcome.stopped(c.name, step.Stop)
+	}
+}
+
+// left forgets the edits of text that has left.
+func (c *channel) left(to int64) {
+	n := 0
+	for n < len(c.edits) && c.edits[n].to <= to {
+		n++
+	}
+	if n > 0 {
+		c.edits = c.edits[:copy(c.edits, c.edits[n:])]
+	}
+}
+
+// ready reports whether the channel's text before to may leave.
+func (c *channel) ready(to int64) bool {
+	return c.settled >= to && (!c.whole || c.closed)
+}
+
+// decide notes a decision.
+func (j *judgement) decide(name string, d guard.Decision) {
+	j.decisions = append(j.decisions, Decision{Channel: name, Decision: d})
+	if d.Mode == guard.Enforce && d.Verdict == guard.Redact {
+		j.outcome.redacted(name, d.Finding)
+	}
+}
+
+// A screened text is what is to be done with it: nothing, edits, or a stop.
+type screened struct {
+	edits       []edit
+	stop        *guard.Stop
+	guard, rule string // of the first finding that asks for either
+}
+
+// What is remembered of strings that were screened whole: ids and the like come
+// with every frame.
+const (
+	maxSeen     = 512
+	maxSeenText = 256
+)
+
+// screen judges a text on its own. A text that comes again is judged, and its
+// decisions recorded, once.
+func (j *judgement) screen(name string, text []byte) screened {
+	if len(text) == 0 {
+		return screened{}
+	}
+	if s, ok := j.seen[string(text)]; ok {
+		return s
+	}
+	s := j.chain.Open(j.ctx, guard.Channel{Name: name, Side: j.side})
+	var out screened
+	for _, step := range []func() guard.Step{func() guard.Step { return s.Write(text) }, s.Close} {
+		st := step()
+		for _, d := range st.Decisions {
+			j.decide(name, d)
+			if out.rule == "" && d.Mode == guard.Enforce && d.Verdict > guard.Allow {
+				out.guard, out.rule = d.Guard, d.Rule
+			}
+		}
+		for _, e := range st.Edits {
+			out.edits = append(out.edits, edit{e.Start, e.End, e.Text})
+		}
+	}
+	out.stop = s.Stopped()
+	if len(text) <= maxSeenText && len(j.seen) < maxSeen {
+		j.seen[string(text)] = out
+	}
+	return out
+}

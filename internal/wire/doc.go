@@ -1,0 +1,39 @@
+// Package wire reads and rewrites the formats in which providers speak, so
+// that guards judge text and clients get frames.
+//
+//	upstream bytes ─► sse.Scanner ─► frame ─► scan: leaves with their kinds
+//	                                   │             │ text, json
+//	                                   │             ▼
+//	                                   │        channel ─► guard.Stream
+//	                                   ▼             │ settled, edits, stop
+//	                        queue ◄──────────────────┘
+//	                          │  a frame leaves when its last byte is settled
+//	                          ▼  and nothing before it waits
+//	                    client bytes: as they came, or spliced
+//
+// Every field of a format has a [Kind]; the tables in fields/ say which, and
+// docs/wire-fields.md is printed from them. A field that no table names is
+// screened all the same:
+//
+//   - text and json fields are channels: what one field says over many frames
+//     is one text. So are fields that a table does not know but whose parent it
+//     calls a stream, since those are cut into deltas like their siblings.
+//   - every other string and number is screened whole, each distinct value
+//     once. A finding in a field that no table knows replaces its text; in one
+//     that clients act on (an id, an enum, a number) it refuses the event.
+//   - opaque fields pass untouched. They are few and pinned by a test.
+//
+// # Laws
+//
+// The text of a channel that a client gets, and the decisions about it, are the
+// same streamed and not, however the upstream cut it.
+//
+// A frame that no finding touches leaves as the bytes that came, but for the
+// mends of package sse. One that a finding touches is changed inside its
+// strings only.
+//
+// Nothing overtakes: in a lane (an OpenAI choice; an Anthropic message) frames
+// leave in the order in which they came, and the end waits for all.
+//
+// Nothing here does I/O or reads a clock.
+package wire

@@ -1,0 +1,82 @@
+package wire
+
+import "bytes"
+
+// fit makes of each leaf that is not what its field is for one that no table
+// names: a number where text belongs is no text, and what is no base64 is not
+// opaque.
+func fit(doc []byte, leaves []leaf) {
+	for i := range leaves {
+		if l := &leaves[i]; l.kind != Unknown && !fits(doc, leaves, i) {
+			l.kind, l.path, l.node = Unknown, l.node.path, nil
+		}
+	}
+}
+
+func fits(doc []byte, leaves []leaf, i int) bool {
+	l := &leaves[i]
+	if l.token != '"' && l.token != '0' {
+		return true // says nothing, or only where something is
+	}
+	switch l.kind {
+	case Text, JSON, Copy, Alt:
+		return l.token == '"'
+	case Number, Bytes:
+		return l.token == '0'
+	case Inner, Deltas:
+		return false
+	case Opaque:
+		return opaque(doc, leaves, i)
+	}
+	return true
+}
+
+// opaque reports whether a leaf may pass without being looked at. That needs
+// more than a table's word: an opaque string is base64.
+func opaque(doc []byte, leaves []leaf, i int) bool {
+	l := &leaves[i]
+	if l.node.channel == "number" {
+		return l.token == '0'
+	}
+	if l.token != '"' {
+		return false
+	}
+	text := doc[l.from+1 : l.to-1]
+	switch l.node.channel {
+	case "data-url":
+		head, data, ok := bytes.Cut(text, []byte(";base64,"))
+		return ok && bytes.HasPrefix(head, []byte("data:")) && mediaType(head[len("data:"):]) && base64(data)
+	case "source":
+		return base64(text) && sourceType(doc, leaves, i) == "base64"
+	}
+	return base64(text)
+}
+
+// base64 reports whether text is written in one of base64's alphabets.
+func base64(text []byte) bool {
+	for i, c := range text {
+		slash := c == '\\' && i+1 < len(text) && text[i+1] == '/' // as some write it
+		if !(slash || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '=' || c == '-' || c == '_') {
+			return false
+		}
+	}
+	return true
+}
+
+// mediaType reports whether text is short and looks like image/png.
+func mediaType(text []byte) bool {
+	return len(text) <= 64 && bytes.Count(text, []byte("/")) == 1 && base64(bytes.ReplaceAll(text, []byte("."), nil))
+}
+
+// sourceType is the member type beside the member data of a source. It is
+// looked for among its neighbours: a source has few members.
+func sourceType(doc []byte, leaves []leaf, i int) string {
+	const near = 8
+	want := leaves[i].node.parent.members["type"]
+	for _, l := range leaves[max(0, i-near):min(len(leaves), i+near)] {
+		if l.node == want && l.idx == leaves[i].idx && l.token == '"' {
+			return string(doc[l.from+1 : l.to-1])
+		}
+	}
+	return ""
+}

@@ -1,0 +1,165 @@
+package wire
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/stoplog/stoplog/guard"
+)
+
+// Status is what became of a request, as clients and records see it.
+type Status string
+
+const (
+	Allowed          Status = "completed"
+	Redacted         Status = "redacted"
+	Blocked          Status = "guardrail_blocked"
+	ApprovalRequired Status = "guardrail_approval_required"
+	UpstreamFailed   Status = "upstream_failed"
+	Cancelled        Status = "cancelled" // the caller left
+)
+
+// Outcome says how a request ended.
+type Outcome struct {
+	Status Status
+	// Guard and Rule made it so; empty if none did.
+	Guard, Rule string
+	// Reason is a sentence for people, empty where the status says it all.
+	Reason string
+	Usage  Usage
+}
+
+// Usage is how many tokens a request took. What the provider did not report is
+// an estimate.
+type Usage struct {
+	Input     int64 `json:"input"`
+	Output    int64 `json:"output"`
+	Estimated bool  `json:"estimated"`
+}
+
+// outcome gathers what decides a response's Outcome. Which of several findings
+// names it depends on where they are, not on when they were made.
+type outcome struct {
+	stop     *guard.Stop
+	stopAt   string // the stop's channel
+	finding  *guard.Finding
+	findAt   string
+	prior    *Outcome // of the request
+	failure  string
+	refused  bool // the failure is a guard's doing
+	usage    Usage
+	gotIn    bool
+	gotOut   bool
+	textSize int64 // bytes of answer text that came
+}
+
+func (o *outcome) stopped(channel string, s *guard.Stop) {
+	if o.stop == nil || s.Verdict > o.stop.Verdict || s.Verdict == o.stop.Verdict && channel < o.stopAt {
+		o.stop, o.stopAt = s, channel
+	}
+}
+
+func (o *outcome) redacted(channel string, f guard.Finding) {
+	if o.finding == nil || channel < o.findAt || channel == o.findAt && f.Start < o.finding.Start {
+		o.finding, o.findAt = &f, channel
+	}
+}
+
+// failed notes why the upstream's answer could not be passed on; the first
+// reason stays.
+func (o *outcome) failed(reason string) {
+	if o.failure == "" {
+		o.failure = reason
+	}
+}
+
+// result is how it ended, if it ended now.
+func (o *outcome) result() Outcome {
+	out := Outcome{Status: Allowed, Usage: o.usage}
+	if !o.gotOut {
+		out.Usage.Output = Estimate(o.textSize)
+	}
+	out.Usage.Estimated = !o.gotIn || !o.gotOut
+	switch {
+	case o.stop != nil:
+		out.Status, out.Guard, out.Rule = Blocked, o.stop.Guard, o.stop.Rule
+		if o.stop.Verdict == guard.RequireApproval {
+			out.Status = ApprovalRequired
+			out.Reason = "approval of answers is not available yet: the rest was withheld"
+		}
+		if o.failure != "" && o.refused {
+			out.Reason = o.failure
+		}
+	case o.failure != "":
+		out.Status, out.Reason = UpstreamFailed, o.failure
+	case o.finding != nil:
+		out.Status, out.Guard, out.Rule = Redacted, o.finding.Guard, o.finding.Rule
+	case o.prior != nil:
+		out.Status, out.Guard, out.Rule = Redacted, o.prior.Guard, o.prior.Rule
+	}
+	return out
+}
+
+// Estimate is how many tokens a text of n bytes may be: one for each four.
+func Estimate(n int64) int64 { return (n + 3) / 4 }
+
+// appendStoplog appends the member that tells a client what happened, without
+// a comma before it: "stoplog":{…}.
+func appendStoplog(dst []byte, run string, o Outcome) []byte {
+	dst = append(dst, `"stoplog":{"run":`...)
+	dst = quote(dst, run)
+	for _, m := range [...]struct{ name, value string }{
+		{"status", string(o.Status)}, {"guard", o.Guard}, {"rule", o.Rule}, {"reason", o.Reason},
+	} {
+		if m.value != "" {
+			dst = append(dst, ',', '"')
+			dst = append(dst, m.name...)
+			dst = append(dst, '"', ':')
+			dst = quote(dst, m.value)
+		}
+	}
+	return append(dst, '}')
+}
+
+// withMember returns a JSON object with a member added at its end; a document
+// that is no object has no place for one and stays.
+func withMember(doc, member []byte) []byte {
+	if !isObject(doc) {
+		return doc
+	}
+	return applySplices(nil, doc, []splice{adding(doc, len(doc), string(member))})
+}
+
+// isObject reports whether a valid document is an object.
+func isObject(doc []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(doc, " \t\r\n"), []byte("{")) }
+
+// adding is the splice that adds a member to the object that ends before to,
+// but for space.
+func adding(doc []byte, to int, member string) splice {
+	end := len(bytes.TrimRight(doc[:to], " \t\r\n")) - 1 // the brace
+	if last := bytes.TrimRight(doc[:end], " \t\r\n"); last[len(last)-1] != '{' {
+		member = "," + member
+	}
+	return splice{end, end, []byte(member)}
+}
+
+// count reads a token count; a number that is none is not reported.
+func count(b []byte) (int64, bool) {
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	return n, err == nil && n >= 0
+}
+
+// count notes a token count by the role of its field.
+func (o *outcome) count(role string, digits []byte) {
+	if role != "input" && role != "output" {
+		return
+	}
+	n, ok := count(digits)
+	switch {
+	case !ok:
+	case role == "input":
+		o.usage.Input, o.gotIn = n, true
+	default:
+		o.usage.Output, o.gotOut = n, true
+	}
+}

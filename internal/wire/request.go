@@ -1,0 +1,183 @@
+package wire
+
+import (
+	"strconv"
+
+	"github.com/stoplog/stoplog/guard"
+)
+
+// A Request is what a caller asks a model, judged.
+type Request struct {
+	Verdict
+	Model   string
+	Stream  bool
+	Choices int
+	// Usage says that the caller asked for the usage at a stream's end.
+	Usage bool
+	// Tokens is an estimate of the request's size.
+	Tokens int64
+}
+
+// Request judges a request. Every string and number in it is screened: those
+// that a table calls text or that none names may be redacted, in others a
+// finding denies. The error is about a document that cannot be read.
+//
+// A streamed request to OpenAI asks for the usage whether the caller did or
+// not.
+func (f *Format) Request(opt Options, doc []byte) (*Request, error) {
+	b := &Body{judgement: newJudgement(opt.Context, opt.Chain, guard.Request), doc: doc}
+	var sc scanner
+	leaves, err := sc.scan(doc, f.tables["request"].root)
+	if err != nil {
+		return nil, err
+	}
+	if !isObject(doc) {
+		return nil, errNoObject
+	}
+	b.leaves = leaves
+	r := &Request{Choices: 1, Tokens: Estimate(int64(len(doc)))}
+	r.read(b, leaves)
+	if len(opt.Chain.Members()) > 0 {
+		b.screenRequest()
+	}
+	if f == OpenAIChat && r.Stream {
+		b.askUsage()
+	}
+	r.Decisions, r.Outcome = b.decisions, b.outcome.result()
+	r.Outcome.Usage = Usage{Input: r.Tokens, Estimated: true}
+	if b.outcome.stop == nil {
+		r.Doc = applySplices(nil, doc, b.splices)
+	}
+	return r, nil
+}
+
+// read notes what the gateway itself must know.
+func (r *Request) read(b *Body, leaves []leaf) {
+	for _, l := range leaves {
+		if l.node == nil || l.depth > 0 {
+			continue
+		}
+		switch l.node.channel {
+		case "model":
+			if l.token == '"' {
+				r.Model = string(b.content(b.doc, l))
+			}
+		case "stream":
+			r.Stream = b.doc[l.from] == 't'
+		case "n":
+			if n, ok := count(b.doc[l.from:l.to]); ok && n > 0 && n <= maxChoices {
+				r.Choices = int(n)
+			}
+		case "include_usage":
+			r.Usage = b.doc[l.from] == 't'
+		}
+	}
+}
+
+// askUsage makes the request ask for the usage.
+func (b *Body) askUsage() {
+	at := func(path string) *leaf {
+		for i, l := range b.leaves {
+			if l.token != 'k' && (l.node != nil && l.node.path == path || l.node == nil && l.path == path) {
+				return &b.leaves[i]
+			}
+		}
+		return nil
+	}
+	options, usage := at("stream_options"), at("stream_options.include_usage")
+	switch {
+	case usage != nil:
+		b.splices = append(b.splices, splice{usage.from, usage.to, []byte("true")})
+	case options == nil:
+		b.splices = append(b.splices, adding(b.doc, len(b.doc), `"stream_options":{"include_usage":true}`))
+	case options.token == 'n':
+		b.splices = append(b.splices, splice{options.from, options.to, []byte(`{"include_usage":true}`)})
+	case options.token == '{' && b.doc[options.from] == '{':
+		b.splices = append(b.splices, adding(b.doc, options.to, `"include_usage":true`))
+	}
+}
+
+// screenRequest judges every leaf, in order, until one may not be sent.
+func (b *Body) screenRequest() {
+	role := ""
+	for _, l := range b.leaves {
+		if l.kind == Opaque || l.token == 'n' || l.token == 't' || l.token == 'f' || l.token == '{' && l.kind != JSON {
+			continue
+		}
+		if l.node != nil && l.node.channel == "role" {
+			role = string(b.content(b.doc, l))
+		}
+		switch {
+		case l.kind == JSON, l.kind == Text && l.token == '"':
+			t := text{leaf: l, name: b.path(l), kind: guard.Text}
+			if l.kind == JSON {
+				t.kind = guard.ToolArgs
+			} else if role == "tool" {
+				t.kind = guard.ToolResult
+			}
+			if b.say([]text{t}) >= 0 {
+				return
+			}
+		default:
+			if !b.screenOther(l) {
+				return
+			}
+		}
+	}
+}
+
+// screenOther judges a leaf that is no text. In one that the provider acts on
+// nothing can be replaced.
+func (b *Body) screenOther(l leaf) bool {
+	fixed := l.kind == ID || l.kind == Enum || l.kind == Number
+	if l.kind == Text || fixed && l.kind == Number && l.token == '"' {
+		l.kind, l.path, fixed = Unknown, l.node.path, false
+	}
+	if fixed {
+		l.path = l.node.path
+		r := b.screen(l.path, b.content(b.doc, l))
+		if r.stop != nil || r.edits != nil {
+			stop := r.stop
+			if stop == nil {
+				stop = &guard.Stop{Verdict: guard.Deny, Guard: r.guard, Rule: r.rule}
+			}
+			b.outcome.stopped(l.path, stop)
+			return false
+		}
+		return true
+	}
+	sp, err := b.whole(b.doc, l)
+	if err != nil {
+		if r, ok := err.(*errRefused); ok && r.stop != nil {
+			b.outcome.stopped(l.path, r.stop)
+		}
+		return false
+	}
+	if sp.to > 0 {
+		b.splices = append(b.splices, sp)
+	}
+	return true
+}
+
+// path is where a leaf stands, with the positions in arrays: messages/3/content.
+func (b *Body) path(l leaf) string {
+	var out []byte
+	k := 0
+	p := l.node.path
+	for i := 0; i < len(p); i++ {
+		switch {
+		case p[i] == '.':
+			out = append(out, '/')
+		case p[i] == '[':
+			i++
+			out = append(out, '/')
+			if k < len(l.idx) {
+				out = strconv.AppendInt(out, int64(l.idx[k]), 10)
+			}
+			k++
+		default:
+			out = append(out, p[i])
+		}
+	}
+	return string(out)
+}

@@ -1,0 +1,151 @@
+package wire
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+)
+
+// Kind says what a field is, and so what happens to it.
+type Kind uint8
+
+const (
+	Unknown Kind = iota // no table names it: screened whole, or as a channel below a stream
+	Text                // screened as a channel
+	JSON                // a JSON document, in a string or as it is: its decoded projection is a channel
+	ID                  // printable, no spaces at the ends, at most maxID bytes; screened whole
+	Enum                // letters, digits and _.:-/ ; screened whole
+	Number              // a JSON number; screened whole
+	Opaque              // passes untouched
+	Copy                // repeats the frame's text in pieces; dropped where they differ or the text changed
+	Alt                 // an alternative to a Copy: screened whole; a finding drops the Copy
+	Bytes               // the bytes of a Copy or Alt, as numbers
+	Inner               // a structure whose place is noted
+	Deltas              // a structure in which unknown strings are channels, cut like their siblings
+)
+
+var kindNames = [...]string{"unknown", "text", "json", "id", "enum", "number", "opaque", "copy", "alt", "bytes", "inner", "deltas"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// A node is one place in a format's documents.
+type node struct {
+	path     string // as the table writes it; "" for the root
+	key      string // the last member name of path
+	kind     Kind
+	channel  string // for Text, JSON, Copy: which channel
+	members  map[string]*node
+	order    int   // among its parent's members, for duplicates
+	elem     *node // of an array
+	rest     *node // any member or element not named
+	parent   *node
+	isStream bool // the node or one above it is of kind Deltas
+}
+
+//go:embed fields/*.txt
+var fieldFiles embed.FS
+
+// A table is what a format's documents of one type look like.
+type table struct {
+	name string
+	root *node
+}
+
+// loadTables reads a file of fields/. A line `== NAME` starts a table; others
+// are `PATH KIND [CHANNEL]`, where PATH joins member names with dots, `[]`
+// stands for the elements of an array and a last `**` for everything below
+// that is not named. A `#` starts a comment.
+func loadTables(file string) map[string]*table {
+	src, err := fieldFiles.ReadFile("fields/" + file)
+	if err != nil {
+		panic(err)
+	}
+	tables := map[string]*table{}
+	var t *table
+	for i, line := range strings.Split(string(src), "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		f := strings.Fields(line)
+		switch {
+		case len(f) == 0:
+		case f[0] == "==" && len(f) == 2 && tables[f[1]] == nil:
+			t = &table{name: f[1], root: &node{}}
+			tables[f[1]] = t
+		case t == nil || len(f) < 2 || len(f) > 3 || !t.add(f):
+			panic(fmt.Sprintf("fields/%s:%d: cannot read %q", file, i+1, line))
+		}
+	}
+	for _, t := range tables {
+		t.root.inherit()
+	}
+	return tables
+}
+
+func (t *table) add(f []string) bool {
+	n := t.root.find(f[0])
+	if n.kind != Unknown {
+		return false // named twice
+	}
+	for k, name := range kindNames {
+		if name == f[1] {
+			n.kind = Kind(k)
+		}
+	}
+	if len(f) == 3 {
+		n.channel = f[2]
+	}
+	return n.kind != Unknown
+}
+
+// find makes the node of a path.
+func (n *node) find(path string) *node {
+	for part := range strings.SplitSeq(path, ".") {
+		depth := 0
+		for strings.HasSuffix(part, "[]") {
+			part = strings.TrimSuffix(part, "[]")
+			depth++
+		}
+		if part == "**" {
+			n.rest = &node{path: path, key: part, parent: n}
+			n.rest.rest, n.rest.elem = n.rest, n.rest
+			return n.rest
+		}
+		next := n.members[part]
+		if next == nil {
+			if len(n.members) == 64 {
+				panic("fields: more than 64 members in " + n.path)
+			}
+			next = &node{key: part, path: join(n.path, part), parent: n, order: len(n.members)}
+			if n.members == nil {
+				n.members = map[string]*node{}
+			}
+			n.members[part] = next
+		}
+		for n = next; depth > 0; depth-- {
+			if n.elem == nil {
+				n.elem = &node{key: n.key, path: n.path + "[]", parent: n}
+			}
+			n = n.elem
+		}
+	}
+	return n
+}
+
+func join(path, part string) string {
+	if path == "" {
+		return part
+	}
+	return path + "." + part
+}
+
+func (n *node) inherit() {
+	n.isStream = n.kind == Deltas || n.parent != nil && n.parent.isStream
+	for _, m := range n.members {
+		m.inherit()
+	}
+	if n.elem != nil && n.elem != n {
+		n.elem.inherit()
+	}
+	if n.rest != nil && n.rest != n {
+		n.rest.isStream = n.isStream
+	}
+}
