@@ -113,12 +113,16 @@ type Tail struct {
 	Link Link
 }
 
-// Next returns the record of an entry that is appended after the tail at a
-// time, and the tail behind it. A back end stores what it returns and adds nothing.
-func (t Tail) Next(key Key, ref Ref, at time.Time, e Entry) (Record, Tail, error) {
+// Next returns the record of an entry that is appended after the tail, now, and
+// the tail behind it. A back end stores what it returns and adds nothing.
+func (t Tail) Next(key Key, ref Ref, now time.Time, e Entry) (Record, Tail, error) {
 	payload, version, err := e.Encode()
 	if err != nil {
 		return Record{}, t, err
+	}
+	at := e.At
+	if at.IsZero() {
+		at = now
 	}
 	r := Record{
 		Ref:     ref,

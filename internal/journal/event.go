@@ -16,6 +16,9 @@ type Entry struct {
 	// Kind says what happened. Whoever appends it defines it; the journal's own
 	// kinds are those of this package.
 	Kind string
+	// At is when it happened, as its owner counts time; zero: when it is appended,
+	// by the store's clock.
+	At time.Time
 	// Content says how much of a person's or a model's text the payload holds,
 	// and so how long it stays.
 	Content Content

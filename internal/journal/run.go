@@ -15,8 +15,12 @@ type Run struct {
 	Starter string // who started it
 	Capture Capture
 
-	// Host is the machine that the run depends on (a working directory, a
-	// sandbox): only workers of that host claim it. Empty: any worker may.
+	// ProfileDigest is of the profile as it was when the run was made.
+	ProfileDigest string
+	// Workdir is the folder that the run works in; empty: none.
+	Workdir string
+	// Host is the machine that the run depends on (for its folder, a sandbox):
+	// only workers of that host claim it. Empty: any worker may.
 	Host string
 
 	Status Status
@@ -121,6 +125,16 @@ type Worker struct {
 	Owner string
 	// Host is the machine that the worker is on.
 	Host string
+	// Kinds are the kinds of runs that the worker knows how to advance: the sweep
+	// takes no others. Empty: all.
+	Kinds []RunKind
+}
+
+// Held is a lease that a worker has.
+type Held struct {
+	Lease
+	// Woken: something came that the worker may not have seen.
+	Woken bool
 }
 
 // A Lease is the right to write to a run: the number of the claim that gave it.

@@ -103,7 +103,7 @@ type Tx interface {
 // RunWriter makes runs, says who advances them, and moves their status.
 type RunWriter interface {
 	// Create makes a run from r's Ref, Kind, Parent, Session, Profile, Starter,
-	// Capture and Host. It is queued, ready to be claimed.
+	// Capture, ProfileDigest, Workdir and Host. It is queued, ready to be claimed.
 	Create(ctx context.Context, r Run) error
 
 	// Claim takes the run for a worker until ttl from now, whatever its WakeAt.
@@ -112,13 +112,14 @@ type RunWriter interface {
 	Claim(ctx context.Context, ref Ref, w Worker, ttl time.Duration) (Lease, error)
 
 	// Renew moves the end of every lease that a worker still has to ttl from now,
-	// and returns how many there are, and which of the runs were woken since they
-	// were claimed, or since the last Renew told of it.
-	Renew(ctx context.Context, w Worker, ttl time.Duration) (held int, woken []Lease, err error)
+	// and returns them: one that is missing was lost. A wake is told once.
+	Renew(ctx context.Context, w Worker, ttl time.Duration) ([]Held, error)
 
 	// SetStatus moves the run to a status. Running keeps the lease; every other
-	// status gives it up, so that a pause holds no worker. The first terminal
-	// status wins: later changes, these and all others, get a *SettledError.
+	// status gives it up, so that a pause holds no worker. A run that was woken,
+	// and whose worker was not told, is due at once: no wake is lost to a pause.
+	// The first terminal status wins: later changes, these and all others, get a
+	// *SettledError.
 	SetStatus(ctx context.Context, l Lease, c Change) error
 
 	// Wake makes an open run due at a time, if it was to be due later or never,
@@ -162,7 +163,7 @@ type QuestionWriter interface {
 // Sweeper is what each worker does now and then for the runs of every tenant.
 type Sweeper interface {
 	// ClaimDue takes up to limit runs that are due, that nobody holds and that
-	// the worker's host may advance, the longest due first.
+	// the worker may advance, the longest due first.
 	ClaimDue(ctx context.Context, w Worker, ttl time.Duration, limit int) ([]Lease, error)
 
 	// Purge removes the payloads whose time has come (see [Capture]) from up to

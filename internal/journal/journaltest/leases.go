@@ -71,9 +71,9 @@ var leaseTests = []test{
 		w.status(lost, journal.Queued, "")
 		w.clock.Advance(10 * time.Second)
 		w.do(func(tx journal.Tx) error {
-			n, woken, err := tx.Renew(w.ctx, alice, ttl)
-			if n != 2 || woken != nil {
-				w.Errorf("renewed %d leases, want 2; woken %v", n, woken)
+			held, err := tx.Renew(w.ctx, alice, ttl)
+			if d := cmp.Diff([]journal.Held{{Lease: a}, {Lease: b}}, held); d != "" {
+				w.Errorf("renewed (-want +got):\n%s", d)
 			}
 			return err
 		})
@@ -179,8 +179,13 @@ var leaseTests = []test{
 		a, b, c := w.started(), w.started(), w.started()
 		q := w.ask(c, "call 1", 0)
 		renew := func(by journal.Worker) (woken []journal.Lease) {
-			w.do(func(tx journal.Tx) (err error) {
-				_, woken, err = tx.Renew(w.ctx, by, ttl)
+			w.do(func(tx journal.Tx) error {
+				held, err := tx.Renew(w.ctx, by, ttl)
+				for _, h := range held {
+					if h.Woken {
+						woken = append(woken, h.Lease)
+					}
+				}
 				return err
 			})
 			return woken
@@ -196,6 +201,32 @@ var leaseTests = []test{
 		w.clock.Advance(ttl)
 		w.claim(a.Ref, bob) // and so sees what there is
 		w.want(renew(bob))
+	}},
+
+	{"a wake that the worker was not told of is not lost to a pause", func(w *world) {
+		told, untold, over := w.started(), w.started(), w.started()
+		for _, l := range []journal.Lease{told, untold, over} {
+			w.do(func(tx journal.Tx) error { return tx.Wake(w.ctx, l.Ref, w.clock.Now()) })
+			if l == told {
+				w.do(func(tx journal.Tx) error { _, err := tx.Renew(w.ctx, alice, ttl); return err })
+			}
+		}
+		w.status(told, journal.WaitingApproval, "")
+		w.status(untold, journal.WaitingApproval, "")
+		w.status(over, journal.Completed, "")
+		w.want(w.sweep(bob, 9), untold.Ref)
+		if got := w.row(over.Ref).WakeAt; !got.IsZero() {
+			w.Errorf("a run that is over wakes at %v", got)
+		}
+	}},
+
+	{"a worker sweeps the kinds that it knows", func(w *world) {
+		turn := w.create()
+		request := w.create(func(r *journal.Run) { r.Kind = journal.RequestRun })
+		step := w.create(func(r *journal.Run) { r.Kind = journal.StepRun })
+		w.want(w.sweep(journal.Worker{Owner: "c", Kinds: []journal.RunKind{journal.TurnRun, journal.StepRun}}, 9), turn, step)
+		w.want(w.sweep(journal.Worker{Owner: "c", Kinds: []journal.RunKind{journal.PlaybookRun}}, 9))
+		w.want(w.sweep(journal.Worker{Owner: "c"}, 9), request)
 	}},
 
 	{"the first who asks to cancel is noted, and the run is due", func(w *world) {

@@ -276,6 +276,16 @@ var logTests = []test{
 		}
 	}},
 
+	{"an event that says when it happened keeps its time", func(w *world) {
+		l := w.started()
+		e := note(1)
+		e.At = w.clock.Now().Add(-time.Second + 999*time.Nanosecond).In(time.FixedZone("east", 3600))
+		w.append(l, e)
+		if got := w.log(l.Ref, 0)[0].At; got != e.At.UTC().Truncate(time.Microsecond) {
+			w.Errorf("at %v, want %v", got, e.At)
+		}
+	}},
+
 	{"reading ends with its context", func(w *world) {
 		l := w.started()
 		w.append(l, notes(1, 300)...)

@@ -14,7 +14,7 @@ var runTests = []test{
 		want := journal.Run{
 			Ref:  journal.Ref{Tenant: "t", Run: w.id(journal.RunPrefix)},
 			Kind: journal.StepRun, Parent: w.id(journal.RunPrefix), Session: w.id(journal.SessionPrefix),
-			Profile: "p", Starter: "s", Capture: journal.CaptureFull, Host: "h",
+			Profile: "p", ProfileDigest: "d", Starter: "s", Capture: journal.CaptureFull, Workdir: "/w", Host: "h",
 		}
 		w.do(func(tx journal.Tx) error { return tx.Create(w.ctx, want) })
 		want.Status, want.Created, want.WakeAt = journal.Queued, w.clock.Now(), w.clock.Now()

@@ -37,7 +37,7 @@ func collect[T any](rows *sql.Rows, dst func(*T) []any) ([]T, error) {
 }
 
 const selectRun = `
-SELECT tenant, run, kind, parent, session, profile, starter, capture, host, status, reason,
+SELECT tenant, run, kind, parent, session, profile, starter, capture, profile_digest, workdir, host, status, reason,
 	created_at, ended_at, wake_at, cancel_by, lease_owner, lease_until, fence, seq, chain,
 	snapshot_seq, snapshot_bytes, since_bytes
 FROM runs `
@@ -50,8 +50,8 @@ type runRow struct {
 }
 
 func (r *runRow) dst() []any {
-	return []any{&r.Tenant, &r.Run.Run, &r.Kind, &r.Parent, &r.Session, &r.Profile, &r.Starter, &r.Capture, &r.Host,
-		&r.Status, &r.Reason, &r.created, &r.ended, &r.wake, &r.CancelBy, &r.Owner, &r.until, &r.Fence, &r.Tail.Seq, &r.link,
+	return []any{&r.Tenant, &r.Run.Run, &r.Kind, &r.Parent, &r.Session, &r.Profile, &r.Starter, &r.Capture,
+		&r.ProfileDigest, &r.Workdir, &r.Host, &r.Status, &r.Reason, &r.created, &r.ended, &r.wake, &r.CancelBy, &r.Owner, &r.until, &r.Fence, &r.Tail.Seq, &r.link,
 		&r.Run.Snapshot, &r.SnapshotBytes, &r.Since}
 }
 

@@ -10,10 +10,10 @@ import (
 )
 
 const insertRun = `
-INSERT INTO runs (tenant, run, v, kind, parent, session, profile, starter, capture, host,
+INSERT INTO runs (tenant, run, v, kind, parent, session, profile, starter, capture, profile_digest, workdir, host,
 	status, reason, created_at, wake_at, woken, cancel_by, lease_owner, lease_until, fence,
 	seq, chain, snapshot_seq, snapshot_bytes, since_bytes)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', '', ?, ?, 0, '', '', 0, 0, 0, zeroblob(32), 0, 0, 0)`
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', '', ?, ?, 0, '', '', 0, 0, 0, zeroblob(32), 0, 0, 0)`
 
 // Create implements [journal.RunWriter].
 func (t *txn) Create(ctx context.Context, r journal.Run) error {
@@ -26,7 +26,7 @@ func (t *txn) Create(ctx context.Context, r journal.Run) error {
 	}
 	t.seen[r.Ref] = true
 	err = t.exec(ctx, insertRun, r.Tenant, r.Run, rowVersion, r.Kind, r.Parent, r.Session, r.Profile,
-		r.Starter, capture, r.Host, t.at.UnixMicro(), t.at.UnixMicro())
+		r.Starter, capture, r.ProfileDigest, r.Workdir, r.Host, t.at.UnixMicro(), t.at.UnixMicro())
 	if err != nil {
 		return fmt.Errorf("create run %s: %w", r.Ref, err)
 	}
@@ -85,18 +85,27 @@ const claimDue = `
 UPDATE runs SET lease_owner = @owner, lease_until = @until, fence = fence + 1, wake_at = @now, woken = 0
 WHERE (tenant, run) IN (
 	SELECT tenant, run FROM runs
-	WHERE wake_at <= @now AND ` + claimable + `
+	WHERE wake_at <= @now AND (@kinds = '' OR instr(@kinds, '/' || kind || '/')) AND ` + claimable + `
 	ORDER BY wake_at, run LIMIT @limit)
 RETURNING tenant, run, fence`
+
+// kindSet is a set of kinds as claimDue takes it.
+func kindSet(kinds []journal.RunKind) string {
+	set := ""
+	for _, k := range kinds {
+		set += "/" + string(k) + "/"
+	}
+	return set
+}
 
 // ClaimDue implements [journal.Sweeper].
 func (t *txn) ClaimDue(ctx context.Context, w journal.Worker, ttl time.Duration, limit int) ([]journal.Lease, error) {
 	rows, err := t.tx.QueryContext(ctx, claimDue, named("owner", w.Owner), named("until", t.at.Add(ttl).UnixMicro()),
-		named("now", t.at.UnixMicro()), named("host", w.Host), named("limit", limit))
+		named("now", t.at.UnixMicro()), named("host", w.Host), named("limit", limit), named("kinds", kindSet(w.Kinds)))
 	if err != nil {
 		return nil, fmt.Errorf("claim what is due: %w", t.note(err))
 	}
-	leases, err := collect(rows, leaseRow)
+	leases, err := collect(rows, func(l *journal.Lease) []any { return []any{&l.Tenant, &l.Run, &l.Fence} })
 	if err != nil {
 		return nil, fmt.Errorf("claim what is due: %w", t.note(err))
 	}
@@ -106,38 +115,31 @@ func (t *txn) ClaimDue(ctx context.Context, w journal.Worker, ttl time.Duration,
 	return leases, nil
 }
 
-const renew = `
-UPDATE runs SET lease_until = @until WHERE lease_owner = @owner AND lease_owner <> ''`
-
-// takeWoken reads and lowers the flags in one statement: no wake is lost between.
-const takeWoken = `
-UPDATE runs SET woken = 0 WHERE lease_owner = ? AND lease_owner <> '' AND woken = 1
-RETURNING tenant, run, fence`
-
 // Renew implements [journal.RunWriter].
-func (t *txn) Renew(ctx context.Context, w journal.Worker, ttl time.Duration) (n int, woken []journal.Lease, err error) {
-	fail := func(err error) (int, []journal.Lease, error) {
-		return 0, nil, fmt.Errorf("renew the leases of %s: %w", w.Owner, err)
+func (t *txn) Renew(ctx context.Context, w journal.Worker, ttl time.Duration) ([]journal.Held, error) {
+	fail := func(err error) ([]journal.Held, error) {
+		return nil, fmt.Errorf("renew the leases of %s: %w", w.Owner, err)
 	}
-	held, err := t.changed(ctx, renew, named("until", t.at.Add(ttl).UnixMicro()), named("owner", w.Owner))
+	rows, err := t.tx.QueryContext(ctx, `SELECT tenant, run, fence, woken FROM runs WHERE lease_owner = ? AND lease_owner <> ''`, w.Owner)
+	if err != nil {
+		return fail(t.note(err))
+	}
+	held, err := collect(rows, func(h *journal.Held) []any { return []any{&h.Tenant, &h.Run, &h.Fence, &h.Woken} })
+	if err != nil {
+		return fail(t.note(err))
+	}
+	err = t.exec(ctx, `UPDATE runs SET lease_until = ?, woken = 0 WHERE lease_owner = ? AND lease_owner <> ''`,
+		t.at.Add(ttl).UnixMicro(), w.Owner)
 	if err != nil {
 		return fail(err)
 	}
-	rows, err := t.tx.QueryContext(ctx, takeWoken, w.Owner)
-	if err != nil {
-		return fail(t.note(err))
-	}
-	if woken, err = collect(rows, leaseRow); err != nil {
-		return fail(t.note(err))
-	}
-	return int(held), woken, nil
+	return held, nil
 }
-
-func leaseRow(l *journal.Lease) []any { return []any{&l.Tenant, &l.Run, &l.Fence} }
 
 // updateStatus moves a run that the lease holds and that is open.
 const updateStatus = `
-UPDATE runs SET status = @status, reason = @reason, wake_at = @wake, ended_at = @ended, purge_at = @purge,
+UPDATE runs SET status = @status, reason = @reason, ended_at = @ended, purge_at = @purge,
+	wake_at = CASE WHEN woken = 1 AND @ended IS NULL THEN @now ELSE @wake END,
 	lease_owner = CASE WHEN @status = 'running' THEN lease_owner ELSE '' END
 WHERE tenant = @tenant AND run = @run AND fence = @fence AND lease_owner <> '' AND ended_at IS NULL`
 
@@ -164,7 +166,7 @@ func (t *txn) SetStatus(ctx context.Context, l journal.Lease, c journal.Change) 
 	case c.Status == journal.Running, c.Status == journal.Queued && wake.IsZero():
 		wake = t.at
 	}
-	n, err := t.changed(ctx, updateStatus, named("status", c.Status), named("reason", c.Reason), named("wake", micros(wake)),
+	n, err := t.changed(ctx, updateStatus, named("status", c.Status), named("reason", c.Reason), named("wake", micros(wake)), named("now", t.at.UnixMicro()),
 		named("ended", micros(ended)), named("purge", micros(purge)), named("tenant", l.Tenant), named("run", l.Run), named("fence", l.Fence))
 	if err == nil && n == 0 {
 		_, err = t.held(ctx, l)

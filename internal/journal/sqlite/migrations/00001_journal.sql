@@ -19,6 +19,8 @@ CREATE TABLE runs (
     profile        TEXT    NOT NULL,
     starter        TEXT    NOT NULL,
     capture        TEXT    NOT NULL,
+    profile_digest TEXT    NOT NULL,
+    workdir        TEXT    NOT NULL,
     host           TEXT    NOT NULL,  -- '': any worker may advance it
     status         TEXT    NOT NULL,
     reason         TEXT    NOT NULL,
