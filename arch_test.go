@@ -61,6 +61,8 @@ var rooms = map[string]room{
 
 	"internal/gateway": {rooms: []string{"govern", "guard", "internal/sse", "internal/wire"}},
 
+	"internal/chat": {rooms: []string{"internal/journal", "internal/run"}},
+
 	"examples": {},
 
 	// Adapters are imported here and nowhere else.

@@ -141,6 +141,12 @@
 // Providers' own HTTP interfaces, served: what comes in goes to the door, and
 // what the door gives back goes out. It judges nothing.
 //
+// # Package internal/chat
+//
+// A conversation as its reader sees it: sessions of turns, each turn a run, and
+// the events that a run's records show. Whoever follows live, comes late or comes
+// back reads the same ones.
+//
 // # Package examples
 //
 // Configurations and cassettes that run without a key and without a network;
