@@ -1,6 +1,11 @@
 package chat
 
-import "time"
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+)
 
 // An Event is one thing that a reader sees. The types in this file are all there
 // are. Each is written as a JSON object.
@@ -165,3 +170,38 @@ func (Approval) Name() string   { return "approval" }
 func (Question) Name() string   { return "question" }
 func (Superseded) Name() string { return "superseded" }
 func (Done) Name() string       { return "done" }
+
+// Encode returns an event's JSON, on one line.
+func Encode(e Event) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(e)
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
+}
+
+// Decode reads what Encode wrote of an event of that name; nil for a name that is
+// not known, which a newer program may send.
+func Decode(name string, data []byte) (Event, error) {
+	read, ok := decoders[name]
+	if !ok {
+		return nil, nil
+	}
+	e, err := read(data)
+	if err != nil {
+		return nil, fmt.Errorf("read event %s: %w", name, err)
+	}
+	return e, nil
+}
+
+var decoders = map[string]func([]byte) (Event, error){
+	Run{}.Name(): decode[Run], Step{}.Name(): decode[Step], Delta{}.Name(): decode[Delta],
+	Tool{}.Name(): decode[Tool], Verdict{}.Name(): decode[Verdict], Approval{}.Name(): decode[Approval],
+	Question{}.Name(): decode[Question], Superseded{}.Name(): decode[Superseded], Done{}.Name(): decode[Done],
+}
+
+func decode[E Event](data []byte) (Event, error) {
+	var e E
+	err := json.Unmarshal(data, &e)
+	return e, err
+}

@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"errors"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +31,8 @@ func openStore(t *testing.T) *sqlite.Store {
 	})
 	return s
 }
+
+func from(s journal.Store) Source { return Source{Store: s} }
 
 func write(t *testing.T, s journal.Store, fn func(context.Context, journal.Tx) error) {
 	t.Helper()
@@ -81,7 +84,7 @@ func TestSameStory(t *testing.T) {
 			s := openStore(t)
 			l := claimed(t, s, row)
 			live := make(chan []string)
-			go func() { live <- read(t, Follow(t.Context(), s, row.Ref, Position{})) }()
+			go func() { live <- read(t, from(s).Follow(t.Context(), row.Ref, Position{})) }()
 			stalled := make(chan struct{})
 			go stall(t, s, stalled)
 			es := entries(t, string(text))
@@ -93,18 +96,18 @@ func TestSameStory(t *testing.T) {
 					return tx.SetStatus(ctx, l, journal.Change{Status: journal.Completed, Reason: "completed"})
 				})
 			}
-			late := read(t, Follow(t.Context(), s, row.Ref, Position{}))
+			late := read(t, from(s).Follow(t.Context(), row.Ref, Position{}))
 			if diff := cmp.Diff(late, <-live); diff != "" {
 				t.Errorf("who followed live read otherwise (-late +live):\n%s", diff)
 			}
 			close(stalled)
 			positions := 0
-			for item, err := range Follow(t.Context(), s, row.Ref, Position{}) {
+			for item, err := range from(s).Follow(t.Context(), row.Ref, Position{}) {
 				if err != nil {
 					t.Fatal(err)
 				}
 				positions++
-				if diff := cmp.Diff(late[positions:], read(t, Follow(t.Context(), s, row.Ref, item.At)), cmpopts.EquateEmpty()); diff != "" {
+				if diff := cmp.Diff(late[positions:], read(t, from(s).Follow(t.Context(), row.Ref, item.At)), cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("who came back behind %s read otherwise (-late +back):\n%s", item.At, diff)
 				}
 			}
@@ -119,7 +122,7 @@ func TestSameStory(t *testing.T) {
 
 // stall reads one event and no more until it is told to go.
 func stall(t *testing.T, s journal.Store, until <-chan struct{}) {
-	for range Follow(t.Context(), s, row.Ref, Position{}) {
+	for range from(s).Follow(t.Context(), row.Ref, Position{}) {
 		<-until
 		return
 	}
@@ -144,7 +147,7 @@ func inTurns(t *testing.T, s journal.Store, want []string) {
 	var at Position
 	for over := false; !over; {
 		over = true
-		for item, err := range Turn(t.Context(), s, row.Ref, at) {
+		for item, err := range from(s).Turn(t.Context(), row.Ref, at) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +167,7 @@ func inTurns(t *testing.T, s journal.Store, want []string) {
 func TestAhead(t *testing.T) {
 	s := openStore(t)
 	claimed(t, s, row)
-	for _, err := range Follow(t.Context(), s, row.Ref, Position{Seq: 7}) {
+	for _, err := range from(s).Follow(t.Context(), row.Ref, Position{Seq: 7}) {
 		if !errors.Is(err, ErrAhead) {
 			t.Errorf("%v", err)
 		}
@@ -215,7 +218,7 @@ func play(t *testing.T, s journal.Store, id journal.ID, file string, n int, end 
 func TestSession(t *testing.T) {
 	s := openStore(t)
 	e := &engine{}
-	turns := &Turns{Store: s, Engine: e, IDs: journal.NewIDs(time.Now, zeros{}), Tenant: journal.DefaultTenant}
+	turns := &Turns{Source: from(s), Engine: e, IDs: journal.NewIDs(time.Now, zeros{}), Tenant: journal.DefaultTenant}
 	ended := journal.Change{Status: journal.Completed, Reason: "completed"}
 	play(t, s, "run_0000000000000000000000000a", "testdata/answer.txt", -1, ended)
 	play(t, s, "run_0000000000000000000000000b", "testdata/blocked.txt", -1, journal.Change{Status: journal.Blocked, Reason: "guard_denied"})
@@ -276,7 +279,7 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 func TestGoOn(t *testing.T) {
 	s := openStore(t)
 	e := &engine{}
-	turns := &Turns{Store: s, Engine: e, Tenant: journal.DefaultTenant}
+	turns := &Turns{Source: from(s), Engine: e, Tenant: journal.DefaultTenant}
 	const id = "run_0000000000000000000000000a"
 	text, err := os.ReadFile("testdata/approval.txt")
 	if err != nil {
@@ -314,5 +317,80 @@ func TestGoOn(t *testing.T) {
 	}
 	if _, err := turns.GoOn(t.Context(), "ses_7"); err == nil {
 		t.Error("a session's id is taken for a run's")
+	}
+}
+
+// said is live text, yielded when it is asked for.
+type said struct{ texts chan Delta }
+
+func (s said) Text(ctx context.Context, _ journal.Ref) iter.Seq2[Delta, error] {
+	return func(yield func(Delta, error) bool) {
+		for {
+			select {
+			case d := <-s.texts:
+				if !yield(d, nil) {
+					return
+				}
+			case <-ctx.Done():
+				yield(Delta{}, ctx.Err())
+				return
+			}
+		}
+	}
+}
+
+// TestLive reads text before the log has it: it comes once, without a position,
+// and the story is the same.
+func TestLive(t *testing.T) {
+	s := openStore(t)
+	l := claimed(t, s, row)
+	text, err := os.ReadFile("testdata/answer.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	es := entries(t, string(text))
+	put := func(es ...journal.Entry) {
+		write(t, s, func(ctx context.Context, tx journal.Tx) error { _, err := tx.Append(ctx, l, es...); return err })
+	}
+	put(es[:6]...) // up to "Hel"
+	live := said{make(chan Delta)}
+	items := make(chan Item)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() {
+		defer close(items)
+		for item, err := range (Source{Store: s, Live: live}).Follow(ctx, row.Ref, Position{Seq: 5}) {
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			items <- item
+		}
+	}()
+	delta := func(start int64, text string) Delta {
+		return Delta{Step: 1, Attempt: 1, Channel: "text", Start: start, Text: text}
+	}
+	expect := func(want Item) {
+		t.Helper()
+		if diff := cmp.Diff(want, <-items); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	expect(Item{Position{Seq: 6}, delta(0, "Hel")})
+	live.texts <- delta(0, "Hello") // two bytes of it are news
+	expect(Item{Position{}, delta(3, "lo")})
+	live.texts <- delta(7, "gap") // what is between is not known: the log will tell
+	late := delta(5, "!")
+	late.Attempt = 9
+	live.texts <- late // of an attempt that the log does not know
+	put(es[6:8]...)    // "lo", which was shown, and the whole answer
+	expect(Item{Position{Seq: 8}, delta(5, ".")})
+	put(es[8:]...)
+	write(t, s, func(ctx context.Context, tx journal.Tx) error {
+		return tx.SetStatus(ctx, l, journal.Change{Status: journal.Completed, Reason: "completed"})
+	})
+	expect(Item{Position{Seq: 10}, Done{Success: true, Status: "completed", Reason: "completed", Message: "Hello.", Run: "run_01", Session: "ses_01"}})
+	if item, more := <-items; more {
+		t.Errorf("behind the Done: %v", item)
 	}
 }

@@ -121,6 +121,20 @@ func (r *Reader) released(rec journal.Record) ([]Event, error) {
 	return r.show(seg.Channel, seg.Start, seg.Text), nil
 }
 
+// live shows text that the log does not have yet. Text of another attempt, and
+// text with a gap before it, is left to the log.
+func (r *Reader) live(d Delta) []Item {
+	if d.Step != r.state.Step.Number || d.Attempt != r.state.Step.Attempt || d.Start > r.shown[d.Channel] {
+		return nil
+	}
+	var items []Item
+	for _, e := range r.show(d.Channel, d.Start, d.Text) {
+		items = append(items, Item{Event: e})
+	}
+	return items
+}
+
+// show shows what of a text was not shown yet.
 func (r *Reader) show(channel string, start int64, text string) []Event {
 	end := r.shown[channel]
 	if skip := end - start; skip > 0 {

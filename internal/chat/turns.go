@@ -19,6 +19,8 @@ var (
 	ErrBusy = errors.New("the session has a turn that has not ended")
 	// ErrNotTurn: the run is not a turn of a conversation.
 	ErrNotTurn = errors.New("the run is not a turn of a conversation")
+	// ErrProfile: there is no profile of that name. Engines say so.
+	ErrProfile = errors.New("there is no such profile")
 	// ErrEmpty: a turn has a message.
 	ErrEmpty = errors.New("a turn has a message")
 )
@@ -48,10 +50,9 @@ type Exchange struct {
 	Answer string // what was shown of it; empty if nothing was
 }
 
-// Turns takes what people say and makes runs of it. Store, Engine and IDs must be
-// set.
+// Turns takes what people say and makes runs of it. Engine and IDs must be set.
 type Turns struct {
-	Store  journal.Store
+	Source
 	Engine Engine
 	IDs    *journal.IDs
 	Tenant string
@@ -103,7 +104,7 @@ func (t *Turns) last(ctx context.Context, session journal.ID) (journal.Run, erro
 // Going is where the reader who was left at a run's last pause goes on.
 type Going struct {
 	Ref   journal.Ref
-	After Position
+	After Position // the last pause; zero if there was none
 	// Waits is set if the run still waits for people: there is nothing to follow,
 	// and this says what for.
 	Waits *Done
