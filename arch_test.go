@@ -62,6 +62,9 @@ var rooms = map[string]room{
 	"internal/gateway": {rooms: []string{"govern", "guard", "internal/sse", "internal/wire"}},
 
 	"internal/chat": {rooms: []string{"internal/journal", "internal/run"}},
+	"internal/api": {rooms: []string{
+		"internal/approval", "internal/chat", "internal/diag", "internal/journal", "internal/run", "internal/sse",
+	}},
 
 	"examples": {},
 

@@ -147,6 +147,11 @@
 // the events that a run's records show. Whoever follows live, comes late or comes
 // back reads the same ones.
 //
+// # Package internal/api
+//
+// The control interface over HTTP, and its client in Go: say something, see runs,
+// follow one, decide what it asks. It judges nothing and holds up nobody.
+//
 // # Package examples
 //
 // Configurations and cassettes that run without a key and without a network;
