@@ -279,7 +279,7 @@ func (r *Reader) asked(e run.Asked) []Event {
 
 func (r *Reader) question(q run.Question) Question {
 	return Question{
-		ID: q.ID, Digest: q.Digest, Text: asks(r.work(q.Call).Args),
+		ID: q.ID, Digest: q.Digest, Text: asks(workOf(r.state, q.Call).Args),
 		Step: r.state.Step.Number, Call: q.Call, Expires: q.Expires,
 	}
 }
@@ -295,7 +295,7 @@ func (r *Reader) approval(q run.Question) Approval {
 func (r *Reader) what(q run.Question) string {
 	switch q.About {
 	case run.AboutCall:
-		w := r.work(q.Call)
+		w := workOf(r.state, q.Call)
 		return w.Tool + " " + w.Args
 	case run.AboutRequest:
 		return fmt.Sprintf("send what guard %s holds back to the model (rule %s)", r.withheld.Guard, r.withheld.Rule)
@@ -303,14 +303,6 @@ func (r *Reader) what(q run.Question) string {
 		return fmt.Sprintf("let out the answer that guard %s holds back (rule %s)", r.withheld.Guard, r.withheld.Rule)
 	}
 	return fmt.Sprintf("go on after step %d, which the evaluator put in doubt", r.state.Step.Number)
-}
-
-// work returns a call of the step, numbered from 1; the zero Work if there is none.
-func (r *Reader) work(call int) run.Work {
-	if call < 1 || call > len(r.state.Step.Work) {
-		return run.Work{}
-	}
-	return r.state.Step.Work[call-1]
 }
 
 // asks is the text of a question of the model's: member "question" of the
