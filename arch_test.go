@@ -72,10 +72,11 @@ var rooms = map[string]room{
 	"cmd/stoplog": {
 		rooms: []string{
 			"examples", "govern", "guard", "guard/match", "guard/rules",
-			"internal/cassette", "internal/config", "internal/diag", "internal/dial",
-			"internal/gateway", "internal/sse", "internal/wire",
+			"internal/api", "internal/approval", "internal/cassette", "internal/chat", "internal/config",
+			"internal/diag", "internal/dial", "internal/gateway", "internal/journal",
+			"internal/journal/sqlite", "internal/sse", "internal/wire",
 		},
-		modules: []string{"github.com/alecthomas/kong"},
+		modules: []string{"github.com/alecthomas/kong", "github.com/mattn/go-isatty"},
 	},
 }
 

@@ -26,15 +26,16 @@ type Run struct {
 	Created time.Time      `json:"created"`
 	Ended   time.Time      `json:"ended,omitzero"`
 	// Events is how many events its log has, and Head the last link of its chain.
-	Events uint64       `json:"events"`
-	Head   journal.Link `json:"head"`
+	Events uint64 `json:"events"`
+	Head   string `json:"head"`
 }
 
-func runOf(r journal.Run) Run {
+// RunOf shows a run's row.
+func RunOf(r journal.Run) Run {
 	return Run{
 		ID: r.Run, Kind: r.Kind, Session: r.Session, Parent: r.Parent, Profile: r.Profile, Starter: r.Starter, Host: r.Host,
 		Status: r.Status, Reason: r.Reason, Created: r.Created, Ended: r.Ended,
-		Events: r.Tail.Seq, Head: r.Tail.Link,
+		Events: r.Tail.Seq, Head: r.Tail.Link.String(),
 	}
 }
 
@@ -67,7 +68,7 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
 	}
 	list := RunList{Runs: []Run{}}
 	for _, row := range rows {
-		list.Runs = append(list.Runs, runOf(row))
+		list.Runs = append(list.Runs, RunOf(row))
 	}
 	if len(rows) == limit {
 		list.Next = rows[len(rows)-1].Run
@@ -101,7 +102,7 @@ func (s *Server) writeRun(w http.ResponseWriter, r *http.Request, ref journal.Re
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, runOf(row))
+	writeJSON(w, http.StatusOK, RunOf(row))
 	return nil
 }
 

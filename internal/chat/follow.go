@@ -168,24 +168,36 @@ func fetch[T any](ctx context.Context, seq iter.Seq2[T, error], to chan<- fetche
 
 // Read returns the reader of a run as it stands, and the place of its last pause.
 func Read(ctx context.Context, s journal.Reader, ref journal.Ref) (r *Reader, paused Position, err error) {
+	r, items, err := readAll(ctx, s, ref)
+	for _, item := range items {
+		if d, ok := item.Event.(Done); ok && d.Waits() {
+			paused = item.At
+		}
+	}
+	return r, paused, err
+}
+
+// Items returns the story of a run as it stands, with the Dones of its pauses.
+func Items(ctx context.Context, s journal.Reader, ref journal.Ref) ([]Item, error) {
+	_, items, err := readAll(ctx, s, ref)
+	return items, err
+}
+
+func readAll(ctx context.Context, s journal.Reader, ref journal.Ref) (r *Reader, all []Item, err error) {
 	row, err := s.Run(ctx, ref)
 	if err != nil {
-		return nil, Position{}, err
+		return nil, nil, err
 	}
 	r = NewReader(row)
 	for rec, err := range s.Events(ctx, ref, 0) {
 		if err != nil {
-			return nil, Position{}, err
+			return nil, nil, err
 		}
 		items, err := r.Take(rec)
 		if err != nil {
-			return nil, Position{}, err
+			return nil, nil, err
 		}
-		for _, item := range items {
-			if d, ok := item.Event.(Done); ok && d.Waits() {
-				paused = item.At
-			}
-		}
+		all = append(all, items...)
 	}
-	return r, paused, nil
+	return r, all, nil
 }
