@@ -33,6 +33,11 @@ var rooms = map[string]room{
 		rooms:   []string{"internal/journal"},
 		modules: []string{"github.com/go-json-experiment/json"},
 	},
+	"internal/engine": {rooms: []string{"internal/approval", "internal/journal", "internal/run", "internal/signal"}},
+	"internal/engine/deferred": {
+		rooms:   []string{"internal/journal"},
+		modules: []string{"github.com/riverqueue/river"},
+	},
 	"internal/journal": {modules: []string{"github.com/go-json-experiment/json", "github.com/oklog/ulid"}},
 	"internal/journal/sqlite": {
 		rooms:   []string{"internal/journal"},

@@ -102,6 +102,17 @@
 // The law of questions to people: what a decision binds to, who may give it, that
 // it is used once. Its rows are the journal's.
 //
+// # Package internal/engine
+//
+// The host of runs: it performs what internal/run asks for and writes down, in a
+// journal, what came of it, under a lease. Any number of processes may; one that
+// dies is made up for by the sweep of another.
+//
+// # Package internal/engine/deferred
+//
+// Wake-ups as jobs of River, in the journal's own database: part of the
+// transaction that caused them, and a hint.
+//
 // # Package internal/sse
 //
 // Server-sent events as bytes: a scanner that gives each frame as it came, and a

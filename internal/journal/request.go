@@ -34,6 +34,7 @@ type Verdict struct {
 	End         int64  `json:"end"`
 	Severity    string `json:"severity"`
 	Fingerprint string `json:"fingerprint"`
+	Error       string `json:"error,omitempty"` // of a guard that failed
 }
 
 // Settled says how the exchange ended.

@@ -38,11 +38,17 @@ const (
 type Segments struct {
 	Step, Attempt int
 
-	done  []Released // in order of arrival: a segment ends where the channel changes
+	done  []segment // in order of arrival: one ends where the channel changes
 	began time.Time
 	bytes int
 	ends  map[string]int64  // of each channel's text in segments
 	cut   map[string]string // the beginning of a rune whose end has not come
+}
+
+type segment struct {
+	channel string
+	start   int64
+	text    []byte
 }
 
 // Add takes the next text of a channel. Text may be cut inside a rune: such a
@@ -64,13 +70,11 @@ func (s *Segments) add(channel, text string, now time.Time) {
 	if s.bytes == 0 {
 		s.began = now
 	}
-	if n := len(s.done); n > 0 && s.done[n-1].Channel == channel {
-		s.done[n-1].Text += text
-	} else {
-		s.done = append(s.done, Released{
-			Step: s.Step, Attempt: s.Attempt, Channel: channel, Start: s.ends[channel], Text: text,
-		})
+	if n := len(s.done); n == 0 || s.done[n-1].channel != channel {
+		s.done = append(s.done, segment{channel: channel, start: s.ends[channel]})
 	}
+	last := &s.done[len(s.done)-1]
+	last.text = append(last.text, text...)
 	s.ends[channel] += int64(len(text))
 	s.bytes += len(text)
 }
@@ -102,7 +106,12 @@ func (s *Segments) Due() time.Time {
 
 // Take returns what was gathered, and begins anew.
 func (s *Segments) Take() []Released {
-	taken := s.done
+	var taken []Released
+	for _, d := range s.done {
+		taken = append(taken, Released{
+			Step: s.Step, Attempt: s.Attempt, Channel: d.channel, Start: d.start, Text: string(d.text),
+		})
+	}
 	s.done, s.bytes = nil, 0
 	return taken
 }

@@ -184,3 +184,40 @@ func entry(tb testing.TB, kind string, content journal.Content, v any) journal.E
 	}
 	return e
 }
+
+// BenchmarkRead reads a log of 1,000 events of 2 KB, as a worker does that takes a
+// run up; the metric is per event.
+func BenchmarkRead(b *testing.B) {
+	s, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "stoplog.db"), sqlite.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	const n = 1000
+	ref := journal.Ref{Tenant: journal.DefaultTenant, Run: newRunID(b)}
+	update(b, s, func(ctx context.Context, tx journal.Tx) error {
+		if err := tx.Create(ctx, journal.Run{Ref: ref, Kind: journal.TurnRun}); err != nil {
+			return err
+		}
+		lease, err := tx.Claim(ctx, ref, journal.Worker{Owner: "bench"}, time.Hour)
+		for i := range n {
+			if _, err := tx.Append(ctx, lease, entry(b, "answered", journal.Text, map[string]any{"text": words(i, 2000)})); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+	for b.Loop() {
+		read := 0
+		for _, err := range s.Events(b.Context(), ref, 0) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			read++
+		}
+		if read != n {
+			b.Fatal(read)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/event")
+}

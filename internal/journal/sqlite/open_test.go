@@ -89,7 +89,7 @@ func TestSettings(t *testing.T) {
 		return nil
 	})
 	for name, want := range map[string]string{
-		"page_size": "1024", "journal_mode": "wal", "synchronous": "2", "busy_timeout": "5000", "secure_delete": "1", "application_id": "1937010796",
+		"page_size": "512", "journal_mode": "wal", "synchronous": "2", "busy_timeout": "5000", "secure_delete": "1", "application_id": "1937010796",
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %s, want %s", name, got[name], want)

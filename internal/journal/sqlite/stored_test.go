@@ -106,7 +106,7 @@ func TestTampering(t *testing.T) {
 // there can be read, and the store goes on once there is room.
 func TestFullDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "stoplog.db")
-	s, err := sqlite.Open(t.Context(), path, sqlite.Options{MaxPages: 100})
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{MaxBytes: 100 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}
