@@ -26,7 +26,27 @@ var rooms = map[string]room{
 	"guard/rules":     {rooms: []string{"guard", "guard/match"}},
 	"guard/guardtest": {rooms: []string{"guard"}},
 
-	"internal/diag":     {},
+	"internal/diag":   {},
+	"internal/signal": {},
+	"internal/run":    {rooms: []string{"internal/signal"}},
+	"internal/approval": {
+		rooms:   []string{"internal/journal"},
+		modules: []string{"github.com/go-json-experiment/json"},
+	},
+	"internal/engine": {rooms: []string{"internal/approval", "internal/journal", "internal/run", "internal/signal"}},
+	"internal/engine/deferred": {
+		rooms:   []string{"internal/journal"},
+		modules: []string{"github.com/riverqueue/river"},
+	},
+	"internal/journal": {modules: []string{"github.com/go-json-experiment/json", "github.com/oklog/ulid"}},
+	"internal/journal/sqlite": {
+		rooms:   []string{"internal/journal"},
+		modules: []string{"github.com/pressly/goose", "modernc.org/sqlite"},
+	},
+	"internal/journal/journaltest": {
+		rooms:   []string{"internal/journal"},
+		modules: []string{"github.com/google/go-cmp"},
+	},
 	"internal/sse":      {},
 	"internal/dial":     {},
 	"internal/cassette": {rooms: []string{"internal/diag"}},
@@ -51,16 +71,22 @@ var rooms = map[string]room{
 
 	"internal/gateway": {rooms: []string{"govern", "guard", "internal/sse", "internal/wire"}},
 
+	"internal/chat": {rooms: []string{"internal/journal", "internal/run"}},
+	"internal/api": {rooms: []string{
+		"internal/approval", "internal/chat", "internal/diag", "internal/journal", "internal/run", "internal/sse",
+	}},
+
 	"examples": {},
 
 	// Adapters are imported here and nowhere else.
 	"cmd/stoplog": {
 		rooms: []string{
 			"examples", "govern", "guard", "guard/match", "guard/rules",
-			"internal/cassette", "internal/config", "internal/diag", "internal/dial",
-			"internal/gateway", "internal/sse", "internal/wire",
+			"internal/api", "internal/approval", "internal/cassette", "internal/chat", "internal/config",
+			"internal/diag", "internal/dial", "internal/gateway", "internal/journal",
+			"internal/journal/sqlite", "internal/sse", "internal/wire",
 		},
-		modules: []string{"github.com/alecthomas/kong"},
+		modules: []string{"github.com/alecthomas/kong", "github.com/mattn/go-isatty"},
 	},
 }
 
@@ -70,6 +96,7 @@ var testModules = []string{
 	"github.com/rogpeppe/go-internal",
 	"go.uber.org/goleak",
 	"golang.org/x/tools",
+	"pgregory.net/rapid",
 }
 
 // archRules are the rules of the house. Each is a function from a tree of source
