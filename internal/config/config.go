@@ -41,6 +41,9 @@ type Config struct {
 	File string
 	// Listen is a loopback address, host:port. Port 0 is any free one.
 	Listen string
+	// Store is the SQLite file of the journal, named from the working directory;
+	// empty for the one in the state directory.
+	Store string
 	// MaxBodyBytes is the largest request body that the gateway takes.
 	MaxBodyBytes int64
 	// Upstreams, Guards and Profiles are those that the file declares, in its
@@ -96,18 +99,21 @@ type Profile struct {
 	// Upstreams are the names of those it may use. A mount uses the ones of its
 	// own protocol, in this order.
 	Upstreams []string
-	// Model is the model of a run that names none; may be empty.
+	// Model is the one that runs of the loop ask; empty: the profile has no such
+	// runs.
 	Model string
-	// Models are what a caller may name; a `*` stands for any run of characters.
+	// Models are what a caller of the gateway may name; a `*` stands for any run of
+	// characters.
 	Models []string
 	// Input and Output are the guards that judge requests and answers, in the
 	// order of Config.Guards. A guard that is off is not among them.
 	Input, Output []Use
 	// MaxHoldBytes is how much text of a channel may wait; more is denied.
 	MaxHoldBytes int
-	// Capture is the most that is kept of a run's content once it has ended:
-	// metadata or redacted.
+	// Capture is what is kept of a run once it has ended: none, metadata, redacted
+	// or full.
 	Capture string
+	Loop
 }
 
 // Use is a guard at work.

@@ -27,6 +27,9 @@ func resolve(r *reader, doc document) *Config {
 	if doc.listen.set {
 		c.Listen = s.listen()
 	}
+	if doc.store.set {
+		c.Store = s.store()
+	}
 	if doc.maxBody.set {
 		c.MaxBodyBytes = doc.maxBody.value
 	}
