@@ -18,11 +18,14 @@
 // reported, not the first.
 //
 // Nothing is configured that is not wired: a key whose work this version does
-// not do is an error that says so, and is never ignored.
+// not do is an error that says so, and is never ignored. Signals alone may be
+// enforced before they are built: each evaluation, and start-up, says of them
+// that they do not judge yet.
 //
 // Secure by default: no file at all means the built-in profile, and a file that
 // cannot be read is an error, never the default. A guard that a profile switches
-// off, or lets only watch, is among the [Config.Warnings] that start-up logs.
+// off, or lets only watch, is among the [Config.Warnings] that start-up logs, and
+// so are a signal that may no longer stop a run and a tool that may run unasked.
 //
 // Keys are named, not written: a configuration refers to an environment variable
 // or a file, and no error, warning or print of it holds a key.

@@ -235,7 +235,7 @@ func TestListen(t *testing.T) {
 // TestNoErrorShowsAKey plants a key wherever a person may put one.
 func TestNoErrorShowsAKey(t *testing.T) {
 	const key = "sk-not-shown-0123456789"
-	for _, file := range []string{"testdata/err/key.yaml", "testdata/err/syntax-secret.yaml"} {
+	for _, file := range []string{"testdata/err/key.yaml", "testdata/err/store.yaml", "testdata/err/syntax-secret.yaml"} {
 		_, err := Load(file)
 		var list diag.List
 		if !errors.As(err, &list) {

@@ -84,7 +84,7 @@ func (d decoder) approvals(n node) (a approvalsDecl) {
 		case "expire":
 			a.expire = d.duration(m.value, m.key, time.Second, 365*24*time.Hour)
 		case "second_person":
-			a.secondPerson = at[bool]{m.value.text == "true", m.value.span, d.is(m.value, boolean, m.key)}
+			a.secondPerson = d.flag(m.value, m.key)
 		}
 	}
 	return a
@@ -109,6 +109,11 @@ func (d decoder) prose(n node, what string) at[string] {
 // unprintable says of a rune that a text of several lines does not hold it.
 func unprintable(r rune) bool {
 	return r != '\n' && r != '\t' && unicode.IsControl(r) || r == '\ufeff'
+}
+
+// flag reads true or false, of which YAML knows three spellings each.
+func (d decoder) flag(n node, what string) at[bool] {
+	return at[bool]{strings.EqualFold(n.text, "true"), n.span, d.is(n, boolean, what)}
 }
 
 // duration reads a time span in whole seconds.

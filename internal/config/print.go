@@ -11,7 +11,8 @@ import (
 
 // WriteYAML writes the configuration as a file in which nothing is left to
 // defaults and nothing is extended but what is built in. Read again it is the
-// same configuration, if relative paths still mean the same.
+// same configuration, if relative paths still mean the same and the long texts
+// that profiles share, each written out, have not made it too large a file.
 func (c *Config) WriteYAML(w io.Writer) error {
 	var b bytes.Buffer
 	block(&b, c.printed(), "")

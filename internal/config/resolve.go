@@ -85,8 +85,9 @@ func (s *resolver) keepInUse(c *Config) {
 	}
 	for _, d := range s.doc.profiles {
 		c.Profiles = append(c.Profiles, s.profiles[d.name.value])
-		if !c.Gateway.serves(d.name.value) && !s.isExtended(d.name.value) {
-			s.warnf(d.name.span, "name it under gateway", "no mount serves profile %q", d.name.value)
+		if !c.Gateway.serves(d.name.value) && !s.isExtended(d.name.value) && s.profiles[d.name.value].Model == "" {
+			s.warnf(d.name.span, "name it under gateway, or give it a model for runs of the loop",
+				"no mount serves profile %q, and no run can use it", d.name.value)
 		}
 	}
 	upstreams, guards := map[string]bool{}, map[string]bool{}
