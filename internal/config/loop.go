@@ -93,8 +93,7 @@ func (s *resolver) loop(profile string, l Loop, d loopDecl) Loop {
 	return l
 }
 
-func toolName(t ToolRule) string { return t.Name }
-
+// tools gives the rules of the base with those that are declared in their place.
 func (s *resolver) tools(profile string, base []ToolRule, decls []toolDecl) []ToolRule {
 	tools := slices.Clone(base)
 	for _, d := range decls {
@@ -118,6 +117,7 @@ func (s *resolver) tools(profile string, base []ToolRule, decls []toolDecl) []To
 	return tools
 }
 
+// signals gives the set that is declared, in place of the base's.
 func (s *resolver) signals(profile string, base []string, names names) []string {
 	enforced := []string{}
 	for _, name := range names.value {
