@@ -51,6 +51,9 @@ var rooms = map[string]room{
 	"internal/dial":     {},
 	"internal/cassette": {rooms: []string{"internal/diag"}},
 	"internal/wire":     {rooms: []string{"guard", "internal/sse"}},
+	"internal/tool": {modules: []string{
+		"github.com/go-json-experiment/json", "github.com/santhosh-tekuri/jsonschema/v6",
+	}},
 	"internal/config": {
 		rooms:   []string{"guard", "guard/rules", "internal/diag"},
 		modules: []string{"github.com/goccy/go-yaml"},
@@ -59,14 +62,16 @@ var rooms = map[string]room{
 	"govern": {
 		rooms: []string{
 			"guard", "guard/match", "guard/rules",
-			"internal/dial", "internal/sse", "internal/wire",
+			"internal/dial", "internal/sse", "internal/tool", "internal/wire",
 		},
-		modules: []string{"github.com/oklog/ulid/v2"},
+		modules: []string{"github.com/go-json-experiment/json", "github.com/oklog/ulid/v2"},
 	},
+
+	"internal/llm": {rooms: []string{"govern", "internal/sse"}},
 
 	"internal/gateway": {rooms: []string{"govern", "guard", "internal/sse", "internal/wire"}},
 
-	"internal/chat": {rooms: []string{"internal/journal", "internal/run"}},
+	"internal/chat": {rooms: []string{"internal/journal", "internal/run", "internal/signal"}},
 	"internal/api": {rooms: []string{
 		"internal/approval", "internal/chat", "internal/diag", "internal/journal", "internal/run", "internal/sse",
 	}},

@@ -136,6 +136,13 @@
 // below the door: tests, examples and the demo run real streams without a key
 // and without a network.
 //
+// # Package internal/tool
+//
+// What an agent can do: the contract of a tool, the check of what a model wants
+// of it, and the tools that come with the product (read_file, list_dir,
+// run_command). It is the only room that starts other programs. Who may run a
+// tool is govern's to say.
+//
 // # Package internal/config
 //
 // stoplog.yaml and the environment into one struct, strictly: an unknown key is
@@ -146,6 +153,12 @@
 // The door. Transport is an http.RoundTripper that screens the request, calls
 // the upstream, screens the answer while it streams, settles what it cost and
 // records what was decided, before it shows.
+//
+// # Package internal/llm
+//
+// A model as the loop sees it: a history goes out in the provider's form, and
+// what the model says comes back as events, whichever provider it is. It asks
+// through the door, retries nothing and judges nothing.
 //
 // # Package internal/gateway
 //

@@ -61,6 +61,9 @@ type Profile struct {
 	Models []string
 	// Input judges requests, Output answers.
 	Input, Output []guard.Member
+	// Tools says which tools a session may call, by name. One that is not named
+	// is allowed if all it does is read, and needs approval if not.
+	Tools map[string]ToolRule
 	// MaxHold is the most text of a channel that may wait, in bytes; 0 is
 	// guard.DefaultMaxHold.
 	MaxHold int64
@@ -95,6 +98,9 @@ func Open(cfg Config) (*Transport, error) {
 	for _, p := range cfg.Profiles {
 		if t.profiles[p.Name] != nil {
 			return nil, fmt.Errorf("open govern: two profiles are named %q", p.Name)
+		}
+		if err := checkToolRules(p.Tools); err != nil {
+			return nil, fmt.Errorf("open govern: profile %q: %w", p.Name, err)
 		}
 		ready := &profile{
 			Profile:   p,
