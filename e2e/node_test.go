@@ -12,6 +12,9 @@ import (
 // askNode asks with a JavaScript client, in a process of its own.
 func askNode(t *testing.T, q question) answer {
 	t.Helper()
+	if noNode != nil {
+		t.Skip("no JavaScript clients: ", noNode)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	asked, err := json.Marshal(q)

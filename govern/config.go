@@ -131,6 +131,16 @@ func Open(cfg Config) (*Transport, error) {
 	return t, nil
 }
 
+// Waits says, for people, what the texts of requests and of answers wait for
+// under a profile; nothing of one that is not there.
+func (t *Transport) Waits(profile string) (input, output string) {
+	p := t.profiles[profile]
+	if p == nil {
+		return "", ""
+	}
+	return p.input.Waits(), p.output.Waits()
+}
+
 // complete checks an upstream and fills in what it leaves out.
 func (u *Upstream) complete() error {
 	if formats[u.Protocol] == nil {

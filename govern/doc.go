@@ -29,9 +29,9 @@
 //
 // A policy outcome is a value. It reaches a client in its own protocol, with a
 // status that says policy, and a program through [Watch]; it is never an error.
-// RoundTrip fails only if no upstream was reached, or the record could not be
-// kept; reading a body fails only if the upstream broke, with [*UpstreamError],
-// after everything that may be shown.
+// RoundTrip fails only if no upstream was reached, the caller left, or the record
+// could not be kept; reading a body fails only if the upstream broke, with
+// [*UpstreamError], after everything that may be shown, or likewise.
 //
 // An approval binds: it lets one call run, with the arguments, in the directory
 // and under the profile that were shown, and no other. A call whose effect may

@@ -21,11 +21,11 @@ const (
 	lingerFor = 100 * time.Millisecond
 	// chunkSize is how much is read from the upstream at once. It is held by every
 	// stream, and a connection's own buffer is no larger.
-	chunkSize = 8 << 10
+	chunkSize = 4 << 10
 )
 
-// streamBody is the body of a governed stream. Everything happens in Read, on
-// the caller's goroutine:
+// streamBody is the body of a governed stream. Everything happens in Read or
+// WriteTo, on the caller's goroutine:
 //
 //	nothing waits      read the upstream
 //	something waits    read it on a goroutine, and watch the clock
@@ -42,7 +42,7 @@ type streamBody struct {
 	unwatch  func() bool // stops watching for the caller to leave
 	watcher  sync.WaitGroup
 
-	mu       sync.Mutex // held by Read and by the end of Close
+	mu       sync.Mutex // held by Read, by WriteTo and by the end of Close
 	readings chan chunk // of the goroutine
 	reading  bool       // there is one
 	over     bool       // the upstream has ended or broken
@@ -78,16 +78,47 @@ func newStreamBody(c *call, opt wire.Options, upstream io.Closer, from io.Reader
 func (b *streamBody) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for len(b.out) == 0 {
-		if b.err != nil {
-			b.release()
-			return 0, b.err
-		}
-		b.next()
+	if err := b.await(); err != nil {
+		return 0, err
 	}
 	n := copy(p, b.out)
 	b.out = b.out[n:]
 	return n, nil
+}
+
+// WriteTo is Read in a loop, without a copy: each of its writes is what may be
+// shown at one time.
+func (b *streamBody) WriteTo(w io.Writer) (int64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var written int64
+	for {
+		err := b.await()
+		if err == io.EOF {
+			return written, nil
+		}
+		if err != nil {
+			return written, err
+		}
+		n, err := w.Write(b.out)
+		written += int64(n)
+		b.out = nil
+		if err != nil {
+			return written, err
+		}
+	}
+}
+
+// await waits until there is something to hand out, or nothing more.
+func (b *streamBody) await() error {
+	for len(b.out) == 0 {
+		if b.err != nil {
+			b.release()
+			return b.err
+		}
+		b.next()
+	}
+	return nil
 }
 
 // next waits for one thing to happen and acts on it.
@@ -299,7 +330,7 @@ func (b *streamBody) linger() {
 // Close ends the answer, also while a Read waits.
 func (b *streamBody) Close() error {
 	b.once.Do(func() { close(b.quit) })
-	if !b.mu.TryLock() { // a Read waits for the upstream
+	if !b.mu.TryLock() { // somebody waits for the upstream
 		b.upstream.Close()
 		b.mu.Lock()
 	}

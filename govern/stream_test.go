@@ -223,6 +223,31 @@ func TestCloseWhileReading(t *testing.T) {
 	}
 }
 
+// TestLeaveWhileReading: a caller whose context ends is let go of, whether the
+// upstream looks at the context or not.
+func TestLeaveWhileReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up, provider := live()
+		records := &records{}
+		ctx, leave := context.WithCancel(t.Context())
+		resp, err := open(t, guard.Redact, up, records.add).RoundTrip(ask(ctx, t, chat, "hi", true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := listen(resp.Body)
+		io.WriteString(provider, chunk("hi"))
+		synctest.Wait()
+		leave()
+		<-client.done
+		if !errors.Is(client.err, context.Canceled) || client.text() != chunk("hi") {
+			t.Errorf("the client got %q, %v", client.text(), client.err)
+		}
+		if s := records.settled(); len(s) != 1 || s[0].Status != "cancelled" || !s[0].Usage.Estimated {
+			t.Errorf("settled as %+v", s)
+		}
+	})
+}
+
 // TestCallsShareNothing runs calls side by side: each has its own run, text and
 // findings.
 func TestCallsShareNothing(t *testing.T) {

@@ -39,6 +39,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.body = nil; c.asked != nil { // an answer may last; what was asked need not
+		c.asked.Doc, c.asked.Decisions = nil, nil
+	}
 	return c.judgeAnswer(resp)
 }
 
@@ -269,7 +272,7 @@ func (c *call) keepVerdicts(ds []wire.Decision) error {
 
 // settle records how the call ended, and tells who watches.
 func (c *call) settle(o wire.Outcome) error {
-	err := c.keep(Settled{Status: o.Status, Reason: o.Reason, Usage: o.Usage})
+	err := c.keep(settled(o))
 	if err == nil {
 		c.watch.set(c.run, o)
 	}

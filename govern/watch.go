@@ -35,7 +35,6 @@ func Watch(ctx context.Context) (context.Context, *Exchange) {
 // Exchange is one call, as a program sees it.
 type Exchange struct {
 	mu      sync.Mutex
-	run     string
 	outcome *Outcome
 }
 

@@ -144,7 +144,7 @@ func (p *printer) records(rs []govern.Record) {
 			}
 			p.printf("     verdict   %-12s %-20s %s [%d,%d) fingerprint %s\n", what, f.Rule, f.Channel, f.Start, f.End, f.Fingerprint)
 		case govern.Settled:
-			p.printf("     settled   %s, %d tokens in, %d out%s\n", f.Status, f.Usage.Input, f.Usage.Output, estimated(f.Usage.Estimated))
+			p.printf("     settled   %s (%s), %d tokens in, %d out%s\n", f.Status, f.Reason, f.Usage.Input, f.Usage.Output, estimated(f.Usage.Estimated))
 		}
 	}
 }

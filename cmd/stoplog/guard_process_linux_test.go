@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestGuardMemoryIsFlat: after 100 MB the program has at most 8 MB more than
@@ -42,6 +43,11 @@ func TestGuardMemoryIsFlat(t *testing.T) {
 			}
 			t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 
+			// A program that held back more than the last few lines would have
+			// this test wait for ever.
+			if err := stdout.(*os.File).SetReadDeadline(time.Now().Add(3 * time.Minute)); err != nil {
+				t.Fatal(err)
+			}
 			out := bufio.NewReader(stdout)
 			// through has the program filter lines until n bytes have gone in, and
 			// all but the last few have come out.
@@ -57,9 +63,9 @@ func TestGuardMemoryIsFlat(t *testing.T) {
 					}
 					sent <- w.Flush()
 				}()
-				for range lines - 10 {
+				for i := range lines - 10 {
 					if _, err := out.ReadSlice('\n'); err != nil {
-						t.Fatal(err)
+						t.Fatalf("%d lines went in, %d came out: %v", lines, i, err)
 					}
 				}
 				if err := <-sent; err != nil {

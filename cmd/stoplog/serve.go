@@ -13,6 +13,7 @@ import (
 
 	"github.com/stoplog/stoplog/govern"
 	"github.com/stoplog/stoplog/internal/config"
+	"github.com/stoplog/stoplog/internal/diag"
 	"github.com/stoplog/stoplog/internal/gateway"
 )
 
@@ -71,6 +72,10 @@ func (c *serveCommand) Run(w *world) error {
 	if err != nil {
 		return failf(exitUsage, "%w", err)
 	}
+	for _, p := range conf.Profiles {
+		input, output := door.Waits(p.Name)
+		w.voice.sayf("profile %s: of requests, %s; of answers, %s", p.Name, input, output)
+	}
 	return serve(w, c.JSON, conf, door)
 }
 
@@ -78,8 +83,10 @@ func (c *serveCommand) Run(w *world) error {
 func loadConfig(name string, w *world) (*config.Config, error) {
 	file := config.Find(name, w.getenv)
 	conf, err := config.Load(file)
-	if err != nil {
+	if mistakes := (diag.List)(nil); errors.As(err, &mistakes) {
 		return nil, failf(exitUsage, "%w", err).hint("see `stoplog check-config --help`")
+	} else if err != nil {
+		return nil, failf(exitError, "%w", err).hint("name a file that is there with --config, or leave it out for what is built in")
 	}
 	if file == "" {
 		w.voice.sayf("no configuration file is found: the built-in profile holds")

@@ -2,9 +2,11 @@ package match_test
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stoplog/stoplog/guard"
+	"github.com/stoplog/stoplog/guard/match"
 )
 
 // TestCleanDeltasDoNotAllocate writes warm text in 4-byte deltas.
@@ -29,5 +31,27 @@ func TestCleanDeltasDoNotAllocate(t *testing.T) {
 		if n > 0 {
 			t.Errorf("%s: %v allocations a delta", text.name, n)
 		}
+	}
+}
+
+// TestKeepsLittle feeds text in deltas and looks at what a screen keeps of it.
+func TestKeepsLittle(t *testing.T) {
+	e := packs(t)
+	rng := rand.New(rand.NewPCG(9, 10))
+	for _, text := range append(noSpace(large/16), named{"prose", prose(rng, large/16)}) {
+		s := e.Open(t.Context(), guard.Channel{})
+		feed(t, s, text.text, 5)
+		if kept := match.Kept(s); kept > 2048 {
+			t.Errorf("%s: the screen has room for %d bytes", text.name, kept)
+		}
+	}
+	s := e.Open(t.Context(), guard.Channel{})
+	feed(t, s, []byte("ey"+strings.Repeat("x", 1<<20)), 4096) // held as a token that may yet be
+	if kept := match.Kept(s); kept < 1<<20 {
+		t.Errorf("the screen has room for %d bytes, and must hold more", kept)
+	}
+	feed(t, s, []byte(" and then "), 4)
+	if kept := match.Kept(s); kept > 4096 {
+		t.Errorf("what was held is decided, and the screen has room for %d bytes", kept)
 	}
 }

@@ -70,6 +70,18 @@ func BenchmarkScreen(b *testing.B) {
 	})
 }
 
+// BenchmarkCompile measures the start of an engine of all packs.
+func BenchmarkCompile(b *testing.B) {
+	rs, err := rules.Select(rules.Names()...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		compile(b, match.Options{}, rs...)
+	}
+}
+
 // BenchmarkRule measures each rule alone, on prose and on JSON.
 func BenchmarkRule(b *testing.B) {
 	const size = 1 << 20

@@ -8,6 +8,7 @@ import (
 // builder works out moves. It is used under the rule's lock.
 type builder struct {
 	prog    *program
+	takes   []uint8  // by instruction: the kinds of which it takes some rune
 	visited []uint32 // by instruction: the closure that last came there
 	closure uint32
 	stack   []thread
@@ -15,6 +16,18 @@ type builder struct {
 	threads []thread
 	useful  []bool
 	buf     []byte
+}
+
+func newBuilder(r *rule) builder {
+	b := builder{prog: r.prog, takes: make([]uint8, len(r.prog.inst)), visited: make([]uint32, len(r.prog.inst))}
+	for pc, in := range r.prog.inst {
+		for _, sample := range r.samples[1:] {
+			if isRune(in.Op) && in.MatchRune(sample) {
+				b.takes[pc] |= 1 << seen(kindOf(sample), r.prog.looks)
+			}
+		}
+	}
+	return b
 }
 
 // A leaf is where a closure ends: at an instruction that takes a rune, or at
@@ -86,7 +99,7 @@ func (b *builder) walk(t thread, index int, cond syntax.EmptyOp) bool {
 }
 
 // step returns the threads behind a rune, and the match that ends in front of
-// it, if one does.
+// it, if one does. Two threads may stand in one place; trim drops the second.
 func (b *builder) step(from *state, r rune, k kind) (threads []thread, match group, accept bool) {
 	threads = b.threads[:0]
 	for _, l := range b.reach(from.threads, from.prev, k, !from.found) {
@@ -95,8 +108,7 @@ func (b *builder) step(from *state, r rune, k kind) (threads []thread, match gro
 			break
 		}
 		in := &b.prog.inst[l.pc]
-		stands := func(t thread) bool { return t.pc == in.Out }
-		if in.MatchRune(r) && !slices.ContainsFunc(threads, stands) {
+		if in.MatchRune(r) {
 			threads = append(threads, thread{in.Out, group{past(l.start), past(l.end)}})
 		}
 	}
@@ -111,18 +123,33 @@ func past(place int16) int16 {
 	return place
 }
 
-// trim drops threads that can come to nothing whatever the next rune is, so
-// that they hold nothing.
-func (b *builder) trim(threads []thread, prev kind) []thread {
-	b.useful = append(b.useful[:0], make([]bool, len(threads))...)
-	for next := range kinds {
-		if seen(next, b.prog.looks) != next && next != edge {
+// prospects takes the closure of threads before a rune of kind next, or before
+// the end, and leaves out what no such rune can lead on.
+func (b *builder) prospects(threads []thread, prev, next kind) []leaf {
+	leaves := b.reach(threads, prev, next, false)
+	return slices.DeleteFunc(leaves, func(l leaf) bool { return !l.match && b.takes[l.pc]>>next&1 == 0 })
+}
+
+// nexts are the kinds of what may come next, as far as the rule can tell them
+// apart.
+func (b *builder) nexts(yield func(kind) bool) {
+	for k := range kinds {
+		if k != edge && seen(k, b.prog.looks) != k {
 			continue
 		}
-		for _, l := range b.reach(threads, prev, next, false) {
-			if next != edge || l.match {
-				b.useful[l.of] = true
-			}
+		if !yield(k) {
+			return
+		}
+	}
+}
+
+// trim drops threads that can come to nothing whatever comes next, so that they
+// hold nothing.
+func (b *builder) trim(threads []thread, prev kind) []thread {
+	b.useful = append(b.useful[:0], make([]bool, len(threads))...)
+	for next := range b.nexts {
+		for _, l := range b.prospects(threads, prev, next) {
+			b.useful[l.of] = true
 		}
 	}
 	rest := threads[:0]
@@ -137,28 +164,21 @@ func (b *builder) trim(threads []thread, prev kind) []thread {
 // over returns the group of the match that ends in state s whatever comes
 // next, if there is one.
 func (b *builder) over(s *state) (last group, ok bool) {
-	for next := range kinds {
-		if seen(next, b.prog.looks) != next {
-			continue
-		}
-		leaves := b.reach(s.threads, s.prev, next, false)
+	for next := range b.nexts {
+		leaves := b.prospects(s.threads, s.prev, next)
 		if len(leaves) == 0 || !leaves[0].match || ok && leaves[0].group != last {
 			return group{}, false
 		}
 		last, ok = leaves[0].group, true
-	}
-	if final, end := b.end(s); !end || final != last {
-		return group{}, false
 	}
 	return last, ok
 }
 
 // end returns the group of the match that ends with the text in state s.
 func (b *builder) end(s *state) (group, bool) {
-	for _, l := range b.reach(s.threads, s.prev, edge, false) {
-		if l.match {
-			return l.group, true
-		}
+	leaves := b.prospects(s.threads, s.prev, edge)
+	if len(leaves) == 0 {
+		return group{}, false
 	}
-	return group{}, false
+	return leaves[0].group, true
 }

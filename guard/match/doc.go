@@ -36,13 +36,16 @@
 //	                      here?)        is under way          settled has passed it
 //
 // An idle rule costs nothing: one table for all rules, looked up by the rune,
-// the kind of the rune before it and the byte after it, says which of them could
-// begin a match here (wake.go). A rule that is awake steps through a
-// deterministic automaton that is built as it is walked (dfa.go). Its states are
-// the ordered threads of a Pike machine, so that leftmost-first priorities and
-// lazy quantifiers are exact; a few numbered registers beside the state say where
-// the threads' groups start, and so what must be held. Each transition says how
-// registers move, which is mostly not at all. States are shared by all streams of
+// the kind of the rune before it and the bytes after it, says which of them could
+// begin a match here (wake.go); and a rule with a byte that all its matches
+// contain sleeps through a long piece until one comes near (needle.go).
+//
+// A rule that is awake steps through a deterministic automaton that is built as
+// it is walked (table.go). Its states are the ordered threads of a Pike machine,
+// so that leftmost-first priorities and lazy quantifiers are exact; a few
+// numbered registers beside the state say where the threads' groups start, and so
+// what must be held. Each move says how registers are carried over, which is
+// mostly not at all (state.go, closure.go). States are shared by all streams of
 // an engine: walking takes no lock, adding a state does, and a rule's states are
 // dropped and built anew when they outgrow a fixed budget.
 package match

@@ -21,3 +21,6 @@ func Generation(e *Engine) int {
 // Steps is the work that a screen has done: bytes read, by the wake tables and
 // by every rule.
 func Steps(s guard.Screen) int64 { return s.(*screen).steps }
+
+// Kept is the room that a screen has for text.
+func Kept(s guard.Screen) int { return cap(s.(*screen).kept) }

@@ -74,6 +74,7 @@ func TestCompileRefuses(t *testing.T) {
 		{[]match.Rule{{ID: "r", Pattern: "a(?P<g>b)?", Group: "g"}}, `compile rule "r": a match can pass by group "g"`},
 		{[]match.Rule{{ID: "r", Pattern: "a|(?P<g>b)", Group: "g"}}, `compile rule "r": a match can pass by group "g"`},
 		{[]match.Rule{{ID: "r", Pattern: "(?:a(?P<g>b))+", Group: "g"}}, `compile rule "r": a match can pass more than once through group "g"`},
+		{[]match.Rule{{ID: "r", Pattern: strings.Repeat("(?:abc){1,1000}", 4)}}, `compile rule "r": pattern is too large: 16000 instructions, at most 10000`},
 		{[]match.Rule{{ID: "r", Pattern: "a"}, {ID: "r", Pattern: "b"}}, `compile guard "g": two rules are named "r"`},
 	} {
 		_, err := match.Compile(c.rules, match.Options{Name: "g"})
@@ -202,6 +203,24 @@ func TestHoldsFromGroup(t *testing.T) {
 	p, err := s.Write([]byte("!"))
 	if err != nil || p.Settled != 37 || len(p.Findings) != 1 || p.Findings[0].Start != 35 || p.Findings[0].End != 36 {
 		t.Errorf("at the end of the match: %+v, %v", p, err)
+	}
+}
+
+// TestHoldsNothingInVain shows that a way through a pattern that no rune leads
+// on does not hold what it has read.
+func TestHoldsNothingInVain(t *testing.T) {
+	e := compile(t, match.Options{}, match.Rule{ID: "r", Pattern: `k\bk|ab`})
+	s := e.Open(t.Context(), guard.Channel{})
+	for _, c := range []struct {
+		piece   string
+		settled int64
+	}{
+		{"k", 1}, {"k", 2}, {"a", 2}, {"x", 4},
+	} {
+		p, err := s.Write([]byte(c.piece))
+		if err != nil || p.Settled != c.settled {
+			t.Errorf("after %q: %+v, %v, want %d settled", c.piece, p, err, c.settled)
+		}
 	}
 }
 

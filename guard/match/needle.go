@@ -68,5 +68,5 @@ func (b *bank) dormant(n int, q *search, text []byte, i int) int {
 			q.needle = i + at
 		}
 	}
-	return max(i, q.needle-d.reach-utf8.UTFMax)
+	return max(i, q.needle-d.reach)
 }

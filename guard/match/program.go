@@ -18,6 +18,10 @@ type program struct {
 	needle      needle
 }
 
+// maxInst bounds the size of a pattern; a state then has fewer registers than a
+// place can name. The largest pattern of guard/rules has some 1,500.
+const maxInst = 10_000
+
 // compile parses a rule's pattern, checks that the rule makes sense as one that
 // redacts, and leaves out what does not change its findings.
 func compile(r Rule) (*program, error) {
@@ -44,6 +48,9 @@ func compile(r Rule) (*program, error) {
 	prog, err := syntax.Compile(re.Simplify())
 	if err != nil {
 		return nil, fmt.Errorf("compile pattern: %w", err)
+	}
+	if len(prog.Inst) > maxInst {
+		return nil, fmt.Errorf("pattern is too large: %d instructions, at most %d", len(prog.Inst), maxInst)
 	}
 	p.inst, p.start = prog.Inst, uint32(prog.Start)
 	for _, in := range p.inst {

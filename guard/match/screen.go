@@ -22,14 +22,11 @@ type screen struct {
 	searches []search // by rule
 	awake    []uint64 // by bank: the rules that are in the middle of a search
 
-	// The text being scanned is kept and what came last; it starts at base.
-	// Between calls, only what may yet be needed is there: from the earliest
-	// group of a search under way on, and an unfinished rune.
-	kept   []byte
-	text   []byte
-	base   int64
-	done   int64 // the text before it has been scanned: whole runes
-	before kind  // of the rune before done
+	kept   []byte // what may yet be needed: from settled on, sometimes a little more
+	base   int64  // where it starts
+	text   []byte // during a call: what was kept and what came, whole runes
+	done   int64  // the text before it has been scanned
+	before kind   // of the rune before done
 
 	pending []finding // decided, not yet reported; in order
 	out     []guard.Finding
@@ -98,6 +95,7 @@ func (s *screen) block(p []byte, last bool) int64 {
 		settled = s.settled()
 	}
 	s.keep(all, int(settled-s.base), own)
+	s.text = nil // it may be the caller's
 	return settled
 }
 

@@ -34,11 +34,11 @@ type rule struct {
 const stateBudget = 1 << 20
 
 // A table is the automaton as far as it is known: a row of cells for each
-// state, with the number of its registers, then a cell for each class. It is
-// walked without a lock. What a cell leads to
-// is written before the cell is, and never changes; a table that is full is
-// replaced by a larger copy in which rows stay where they are. When the states
-// outgrow the rule's budget, all are forgotten: a new generation begins.
+// state, the first of which is the number of its registers, the others what a
+// rune of each class does. It is walked without a lock. What a cell leads to is
+// written before the cell is, and never changes; a table that is full is replaced
+// by a larger copy in which rows stay where they are. When the states outgrow the
+// rule's budget, all are forgotten: a new generation begins.
 //
 // A search keeps its state between pieces, not its row, and no state leads to
 // another. So however many streams wait in forgotten states, nothing but those
@@ -54,19 +54,18 @@ type table struct {
 	nmoves     int
 }
 
-// A cell says what to do and where to go. Where walk is set, the rest is the
-// next row, and with adding a register is added; else it is the number of the move.
-// 0 is a cell that is not known yet.
+// A cell that is walked holds the next row, above two bits: walk, and adding if
+// a register is added on the way. Any other holds the number of a move. 0 is a
+// cell that is not known yet.
 const (
 	walk    uint32 = 1
-	adding  uint32 = 2 // beside walk
-	moving  uint32 = 2
-	actions        = 2 // bits
+	adding  uint32 = 2
+	moving  uint32 = 2 // without walk
+	actions        = 2 // how many bits
 )
 
 func (r *rule) init() {
-	r.build.prog = r.prog
-	r.build.visited = make([]uint32, len(r.prog.inst))
+	r.build = newBuilder(r)
 	r.begin(0)
 }
 
@@ -95,6 +94,10 @@ func (t *table) add(s *state) *state {
 	return s
 }
 
+// at returns the state of a row.
+func (t *table) at(row uint32) *state { return t.states[int(row)/t.stride] }
+
+// sized returns an empty table with room for so many states.
 func (r *rule) sized(generation, rows int) *table {
 	return &table{
 		generation: generation,
@@ -112,9 +115,7 @@ func (r *rule) grow() *table {
 	t.idle, t.nstates, t.nmoves = old.idle, old.nstates, old.nmoves
 	copy(t.states, old.states)
 	copy(t.moves, old.moves)
-	for i := range old.cells { // all writers hold the lock
-		t.cells[i] = old.cells[i]
-	}
+	copy(t.cells, old.cells) // all writers hold the lock
 	r.table.Store(t)
 	return t
 }
@@ -221,6 +222,3 @@ func (b *builder) key(threads []thread, prev kind, found bool) []byte {
 	b.buf = k
 	return k
 }
-
-// at returns the state of a row.
-func (t *table) at(row uint32) *state { return t.states[int(row)/t.stride] }

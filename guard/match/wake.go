@@ -18,7 +18,7 @@ type bank struct {
 	classes *classes
 	ascii   [int(kinds) * utf8.RuneSelf]uint64 // by kind and rune
 	beyond  [kinds][]uint64                    // by kind and class of the engine
-	second  [256]uint64                        // by byte; all bits where it begins a longer rune
+	second  [256]uint64                        // by byte; all bits where it is part of a longer rune
 	third   [256]uint64
 	kind    [256]kind
 	needled uint64 // the rules that have a needle
@@ -52,7 +52,7 @@ func (b *bank) add(r *rule, bit uint64) {
 			if to.idle() {
 				continue
 			}
-			first.add(r, front{to.threads, to.prev, to.over || to.found})
+			first.add(r, front{threads: to.threads, prev: to.prev})
 			mark(b.ascii[int(k)*utf8.RuneSelf:][:utf8.RuneSelf], r.ascii[:], c, bit)
 			mark(b.beyond[k], r.shared, c, bit)
 		}
@@ -193,13 +193,13 @@ func (b *bank) scan(s *screen, searches []search, awake uint64, from int) uint64
 }
 
 // ahead returns the rules to which the bytes that follow a first rune matter.
-// Where one begins a longer rune, or is not there yet, it may matter to all.
+// One that is part of a longer rune, or is not there yet, may matter to all.
 func (b *bank) ahead(text []byte) uint64 {
 	if len(text) == 0 {
 		return ^uint64(0)
 	}
 	all := b.second[text[0]]
-	if len(text) > 1 && text[0] < utf8.RuneSelf {
+	if len(text) > 1 {
 		all &= b.third[text[1]]
 	}
 	return all

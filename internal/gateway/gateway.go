@@ -20,7 +20,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/stoplog/stoplog/govern"
 	"github.com/stoplog/stoplog/internal/wire"
@@ -110,59 +109,60 @@ func outgoing(ctx context.Context, r *http.Request, m Mount) *http.Request {
 	return out
 }
 
-// buffers hold what is copied at once: no more than the door reads at once,
-// since a stream holds one for as long as it lasts.
-var buffers = sync.Pool{New: func() any { b := make([]byte, 8<<10); return &b }}
-
 // send copies an answer, and a streamed one as it comes. If it breaks off the
 // client has been told in its own protocol by then.
 func send(w http.ResponseWriter, resp *http.Response) {
-	flush := func() {}
+	to := &client{to: w}
 	if resp.Header.Get("Content-Type") == "text/event-stream" {
-		c := http.NewResponseController(w)
-		flush = func() { c.Flush() }
-		flush() // the header: a client knows that it is served
+		to.live = http.NewResponseController(w)
+		to.live.Flush() // the header: a client knows that it is served
 	}
-	buf := buffers.Get().(*[]byte)
-	defer buffers.Put(buf)
-	for {
-		n, err := resp.Body.Read(*buf)
-		if n > 0 {
-			if _, werr := w.Write((*buf)[:n]); werr != nil {
-				return // the client left: Close settles
-			}
-			flush()
-		}
-		if err != nil {
-			if !wellEnded(err) {
-				panic(http.ErrAbortHandler) // cut the connection: no clean-looking end
-			}
-			return
-		}
+	if _, err := io.Copy(to, resp.Body); err != nil && !to.left && !wellEnded(err) {
+		panic(http.ErrAbortHandler) // cut the connection: no clean-looking end
 	}
+}
+
+// A client is who is written to; one who left is noted, and Close settles.
+type client struct {
+	to   io.Writer
+	live *http.ResponseController // of a stream: each write is sent at once
+	left bool
+}
+
+func (c *client) Write(p []byte) (int, error) {
+	n, err := c.to.Write(p)
+	if err == nil && c.live != nil {
+		err = c.live.Flush()
+	}
+	c.left = err != nil
+	return n, err
 }
 
 // wellEnded reports whether the answer's own bytes say how it ended.
 func wellEnded(err error) bool {
 	var upstream *govern.UpstreamError
-	return err == io.EOF || errors.As(err, &upstream)
+	return errors.As(err, &upstream)
 }
 
 // failed answers a request that the door has no answer to.
 func failed(w http.ResponseWriter, protocol string, x *govern.Exchange, err error) {
-	if errors.Is(err, context.Canceled) {
-		panic(http.ErrAbortHandler) // nobody is there, and nothing that looks like an answer may be
-	}
-	e := wire.Error{Status: http.StatusServiceUnavailable, Code: "not_recorded", Message: "the request was not served, since it could not be recorded"}
-	if o, ok := x.Outcome(); ok {
+	e := wire.Error{Status: http.StatusInternalServerError, Code: "internal_error", Message: "the request could not be served"}
+	o, ended := x.Outcome()
+	if ended {
 		e.Run = o.Run
 		w.Header().Set("Stoplog-Run", o.Run)
 	}
 	var upstream *govern.UpstreamError
-	if errors.As(err, &upstream) {
+	switch {
+	case errors.As(err, &upstream):
 		e.Status, e.Code = http.StatusBadGateway, "upstream_failed"
 		e.Message = fmt.Sprintf("the upstream %s could not be reached", upstream.Upstream)
 		e.Outcome = &wire.Outcome{Status: wire.UpstreamFailed, Reason: e.Message}
+	case errors.Is(err, context.Canceled):
+		panic(http.ErrAbortHandler) // nobody is there, and nothing that looks like an answer may be
+	case ended:
+		e.Status, e.Code = http.StatusServiceUnavailable, "not_recorded"
+		e.Message = "the request was not served, since it could not be recorded"
 	}
 	answer(w, protocol, e)
 }

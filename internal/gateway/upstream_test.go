@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 
@@ -107,7 +108,7 @@ func TestBadUpstream(t *testing.T) {
 				if m.Stoplog["status"] != "upstream_failed" || m.Stoplog["reason"] != m.Error {
 					t.Errorf("the member stoplog is %v", m.Stoplog)
 				}
-				if got := w.records.settled(t, a.run()); got.Status != wire.UpstreamFailed || got.Reason != m.Error || !got.Usage.Estimated {
+				if got := w.records.settled(t, a.run()); got.Status != "failed" || got.Reason != "model_failed" || got.Detail != m.Error || !got.Usage.Estimated {
 					t.Errorf("settled as %+v", got)
 				}
 				if bytes.Contains(a.body, []byte(secret[:12])) {
@@ -152,7 +153,7 @@ func TestUpstreamErrors(t *testing.T) {
 					if m.Stoplog["status"] != "upstream_failed" || m.Stoplog["reason"] != want {
 						t.Errorf("the member stoplog is %v", m.Stoplog)
 					}
-					if s := w.records.settled(t, a.run()); s.Status != wire.UpstreamFailed || s.Reason != want {
+					if s := w.records.settled(t, a.run()); s.Status != "failed" || s.Detail != want {
 						t.Errorf("settled as %+v", s)
 					}
 					if a.header.Get("Stoplog-Verdict") != "redact" || a.header.Get("X-Should-Retry") != "" {
@@ -205,7 +206,7 @@ func TestAfterTheEnd(t *testing.T) {
 		if !bytes.Equal(a.body, s) || a.err != nil {
 			t.Errorf("%s: the client gets %q, %v", name, a.body, a.err)
 		}
-		if got := w.records.settled(t, a.run()); got.Status != wire.Allowed || got.Usage != (wire.Usage{Input: 7, Output: 9}) {
+		if got := w.records.settled(t, a.run()); got.Status != "completed" || got.Usage != (wire.Usage{Input: 7, Output: 9}) {
 			t.Errorf("%s: settled as %+v", name, got)
 		}
 	}
@@ -245,7 +246,7 @@ func TestUnreachable(t *testing.T) {
 			if a.status != 502 || m.Error != "the upstream "+p+" could not be reached" || m.Stoplog["status"] != "upstream_failed" {
 				t.Errorf("%s: %d %+v", p, a.status, m)
 			}
-			if s := w.records.settled(t, a.run()); s.Status != wire.UpstreamFailed || s.Reason != "no upstream could be reached" {
+			if s := w.records.settled(t, a.run()); s.Status != "failed" || s.Detail != "no upstream could be reached" {
 				t.Errorf("%s: settled as %+v", p, s)
 			}
 		}
@@ -306,7 +307,7 @@ func TestClientLeaves(t *testing.T) {
 					t.Errorf("the client got %v", err)
 				}
 				<-gone
-				if s := <-settled; s.Status != wire.Cancelled || !s.Usage.Estimated || s.Usage.Input == 0 {
+				if s := <-settled; s.Status != "cancelled" || !s.Usage.Estimated || s.Usage.Input == 0 {
 					t.Errorf("settled as %+v", s)
 				}
 			})
@@ -315,14 +316,19 @@ func TestClientLeaves(t *testing.T) {
 }
 
 // TestConnectionsAreKept asks an upstream again and again: a stream that was
-// read to its end leaves its connection for the next.
+// read to its end leaves its connection for the next, also where the upstream
+// ends the answer only after its end mark was passed on.
 func TestConnectionsAreKept(t *testing.T) {
 	for _, p := range protocols {
 		s, whole := said(p, "some words")
+		passed := make(chan struct{})
+		var mu sync.Mutex
 		from := map[string]bool{}
 		w := open(t, guard.Redact, serveUpstream(t, func(w http.ResponseWriter, r *http.Request) {
-			body, _ := io.ReadAll(r.Body)
+			mu.Lock()
 			from[r.RemoteAddr] = true
+			mu.Unlock()
+			body, _ := io.ReadAll(r.Body)
 			if !bytes.Contains(body, []byte(`"stream":true`)) {
 				w.Header().Set("Content-Type", "application/json")
 				io.WriteString(w, whole)
@@ -330,15 +336,28 @@ func TestConnectionsAreKept(t *testing.T) {
 			}
 			w.Header().Set("Content-Type", "text/event-stream")
 			w.Write(s)
-			http.NewResponseController(w).Flush() // and the end comes later
+			http.NewResponseController(w).Flush()
+			<-passed
 		}))
-		for i := range 20 {
-			if m := understand(t, p, w.ask("POST", path(p), question(p, i%2 == 0))); m.Text != "some words" {
+		for range 5 {
+			if m := understand(t, p, w.ask("POST", path(p), question(p, false))); m.Text != "some words" {
 				t.Fatalf("%+v", m)
 			}
+			resp, err := w.client.Post(w.url+path(p), "application/json", strings.NewReader(question(p, true)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(resp.Body, make([]byte, len(s))); err != nil {
+				t.Fatal(err)
+			}
+			passed <- struct{}{}
+			if rest, err := io.ReadAll(resp.Body); err != nil || len(rest) > 0 {
+				t.Errorf("after the end mark: %q, %v", rest, err)
+			}
+			resp.Body.Close()
 		}
 		if len(from) != 1 {
-			t.Errorf("%s: 20 requests took %d connections", p, len(from))
+			t.Errorf("%s: 10 requests took %d connections", p, len(from))
 		}
 	}
 }

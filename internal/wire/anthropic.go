@@ -3,10 +3,7 @@ package wire
 import (
 	"bytes"
 	"fmt"
-	"slices"
-	"strconv"
 
-	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/internal/sse"
 )
 
@@ -17,6 +14,7 @@ var AnthropicMessages = &Format{
 	name:        "anthropic-messages",
 	tables:      anthropicTables,
 	dialect:     newAnthropicStream,
+	answer:      "message",
 	body:        anthropicBody,
 	appendError: appendAnthropicError,
 }
@@ -34,13 +32,6 @@ type anthropicStream struct {
 
 func newAnthropicStream() dialect {
 	return &anthropicStream{current: -1, blocks: map[int64]*anthropicBlock{}, others: map[string]*anthropicBlock{}}
-}
-
-type anthropicBlock struct {
-	prefix    string
-	texts     map[string]*channel
-	tool      string
-	citations int
 }
 
 func (d *anthropicStream) complete() bool { return d.message > 0 && !d.open }
@@ -64,8 +55,8 @@ func (d *anthropicStream) table(payload, event []byte) (*table, bool, error) {
 // may go on in the next one.
 var anthropicUnknown = func() *table {
 	t := &table{name: "unknown", root: &node{kind: Deltas}}
-	t.add([]string{"type", "enum", "type"})
-	t.root.inherit()
+	t.add([]string{"type", "enum", "type"}, "")
+	t.inherit()
 	return t
 }()
 
@@ -89,19 +80,12 @@ func payloadType(payload []byte) []byte {
 }
 
 func (d *anthropicStream) read(s *Stream, f *frame, leaves []leaf) error {
-	if len(f.event) == 0 { // clients choose by it
-		raw := sse.AppendEvent(nil, d.kind, f.payload)
-		if f.dataAt >= 0 {
-			f.dataAt = bytes.Index(raw, f.payload)
-		}
-		f.raw, f.event = raw, []byte(d.kind)
-		if f.dataAt >= 0 {
-			f.payload = raw[f.dataAt : f.dataAt+len(f.payload)]
-		}
+	if len(f.event) == 0 {
+		d.nameEvent(f)
 	}
 	l := s.lane(0)
-	for _, lf := range leaves {
-		if lf.token == '0' && lf.node != nil {
+	for i := range leaves {
+		if lf := &leaves[i]; lf.token == '0' && lf.node != nil {
 			s.outcome.count(lf.node.channel, f.payload[lf.from:lf.to])
 		}
 	}
@@ -146,17 +130,27 @@ func (d *anthropicStream) read(s *Stream, f *frame, leaves []leaf) error {
 	return nil
 }
 
+// nameEvent adds the event: line that clients choose by.
+func (d *anthropicStream) nameEvent(f *frame) {
+	f.raw, f.event = sse.AppendEvent(nil, d.kind, f.payload), []byte(d.kind)
+	if f.dataAt >= 0 {
+		f.dataAt = bytes.Index(f.raw, f.payload)
+		f.payload = f.raw[f.dataAt : f.dataAt+len(f.payload)]
+	}
+}
+
 // screenFields screens what is no channel of a block.
 func (d *anthropicStream) screenFields(s *Stream, f *frame, leaves []leaf) error {
-	for _, lf := range leaves {
+	for i := range leaves {
+		lf := &leaves[i]
 		switch lf.kind {
 		case JSON, Opaque:
 			continue
 		case Text:
-			if lf.token != '"' || d.inBlock(lf) {
+			if lf.token != '"' || inBlock(lf) {
 				continue
 			}
-			lf.kind, lf.path = Unknown, lf.node.channel
+			lf = lf.unknown()
 		case Unknown:
 			if lf.stream && lf.token == '"' {
 				continue
@@ -169,155 +163,19 @@ func (d *anthropicStream) screenFields(s *Stream, f *frame, leaves []leaf) error
 	return nil
 }
 
-func (d *anthropicStream) inBlock(lf leaf) bool {
-	switch lf.node.channel {
+// inBlock reports whether a text is one of a block's.
+func inBlock(l *leaf) bool {
+	switch l.node.channel {
 	case "text", "thinking", "citation", "result":
 		return true
 	}
 	return false
 }
 
-// block files what an event says about a block.
-func (d *anthropicStream) block(s *Stream, f *frame, leaves []leaf) error {
-	index := int64(-1)
-	if i := find(leaves, "index"); i >= 0 {
-		index, _ = count(f.payload[leaves[i].from:leaves[i].to])
-	}
-	l := s.lane(0)
-	b := d.blocks[index]
-	if b == nil || d.kind == "content_block_start" {
-		if len(d.blocks) == maxSeen*8 {
-			return &errRefused{what: "the answer has too many blocks"}
-		}
-		b = &anthropicBlock{prefix: d.prefix(index), texts: map[string]*channel{}}
-		d.blocks[index] = b
-	}
-	if d.kind == "content_block_stop" {
-		s.closeLane(0)
-		return nil
-	}
-	if i := find(leaves, "call-name"); i >= 0 && leaves[i].token == '"' {
-		b.tool = string(s.content(f.payload, leaves[i]))
-	}
-	return d.leaves(s, l, b, f, leaves)
-}
-
-// other files what an event says that no table knows.
-func (d *anthropicStream) other(s *Stream, f *frame, leaves []leaf) error {
-	b := d.others[d.kind]
-	if b == nil {
-		if len(d.others) == maxSeen {
-			return &errRefused{what: "the answer has too many types of events that are not known"}
-		}
-		b = &anthropicBlock{prefix: "event/" + strconv.Itoa(len(d.others)) + "/", texts: map[string]*channel{}}
-		d.others[d.kind] = b
-	}
-	return d.leaves(s, s.lane(0), b, f, leaves)
-}
-
-func (d *anthropicStream) leaves(s *Stream, l *lane, b *anthropicBlock, f *frame, leaves []leaf) error {
-	for _, lf := range leaves {
-		if err := d.leaf(s, l, b, f, lf); err != nil {
-			return err
-		}
-	}
-	f.apart = d.kind == "content_block_delta" && !slices.ContainsFunc(leaves, func(l leaf) bool {
-		return l.kind == Unknown || l.kind == JSON || l.kind == Text && l.node.channel == "citation"
-	})
-	return nil
-}
-
-// prefix is the start of the names of a block's channels.
-func (d *anthropicStream) prefix(index int64) string {
-	p := "block/" + strconv.FormatInt(index, 10) + "/"
-	if d.message > 1 {
-		p = "message/" + strconv.Itoa(d.message-1) + "/" + p
-	}
-	return p
-}
-
-// leaf files one text of a block.
-func (d *anthropicStream) leaf(s *Stream, l *lane, b *anthropicBlock, f *frame, lf leaf) error {
-	switch {
-	case lf.kind == Opaque && lf.node.channel == "signature":
-		d.signature(s, b, f, lf)
-		return nil
-	case lf.kind == JSON && (lf.token == '"' || lf.token == '{'):
-	case lf.kind == Text && lf.token == '"' && d.inBlock(lf):
-	case lf.kind == Unknown && lf.token == '"' && lf.stream:
-	default:
-		return nil
-	}
-	role := lf.path
-	if lf.node != nil {
-		role = lf.node.channel
-	}
-	text := s.said(f.payload, lf)
-	p := piece{at: lf.from + 1, end: lf.to - 1}
-	if lf.token == '{' {
-		p.at, p.end, p.bare = lf.from, lf.to, true
-		if d.kind == "content_block_start" && len(bytes.TrimSpace(text[1:len(text)-1])) == 0 {
-			text, p.end = nil, p.at // stands for what the deltas will say
-		}
-	}
-	once := role == "citation" || role == "result"
-	ch := b.texts[role]
-	if ch == nil || once {
-		if len(text) == 0 && lf.kind != JSON {
-			return nil // has said nothing so far
-		}
-		ch = d.channel(s, b, role, lf)
-		s.begin(l, ch)
-	}
-	p, err := s.write(l, ch, p, text)
-	if err != nil {
-		return err
-	}
-	f.pieces = append(f.pieces, p)
-	if once {
-		s.closeLane(0)
-	}
-	return nil
-}
-
-// signature ties a frame to the thinking that it signs. A signature in the
-// frame that begins a block goes alone: the block is there all the same.
-func (d *anthropicStream) signature(s *Stream, b *anthropicBlock, f *frame, lf leaf) {
-	if th := b.texts["thinking"]; th != nil && lf.to-lf.from > len(`""`) {
-		s.closeLane(0)
-		f.signs = th
-		if d.kind == "content_block_start" {
-			f.signature = span{lf.from, lf.to}
-		}
-	}
-}
-
-// channel opens a channel of a block.
-func (d *anthropicStream) channel(s *Stream, b *anthropicBlock, role string, lf leaf) *channel {
-	name, kind := b.prefix+role, guard.Text
-	switch {
-	case lf.node == nil:
-		name = b.prefix + "unknown/" + strconv.Itoa(len(b.texts))
-	case role == "thinking":
-		kind = guard.Reasoning
-	case role == "input":
-		kind = guard.ToolArgs
-	case role == "result":
-		kind = guard.ToolResult
-	case role == "citation":
-		name, kind = b.prefix+"citation/"+strconv.Itoa(b.citations), guard.Document
-		b.citations++
-	}
-	ch := s.channel(name, kind, "assistant", b.tool)
-	ch.whole = ch.whole || kind == guard.Document // half a quotation is none
-	b.texts[role] = ch
-	return ch
-}
-
 func (d *anthropicStream) leave(s *Stream, f *frame) {
 	var member []byte
-	if o := s.Outcome(); string(f.event) == "message_delta" && o.Status != Allowed {
-		member = appendStoplog(nil, s.opt.Run, o)
+	if string(f.event) == "message_delta" {
+		member = s.told()
 	}
 	s.emit(f, member)
 }
@@ -374,14 +232,12 @@ func (d *anthropicStream) fail(s *Stream, reason string) {
 // upstreamError passes on an error that the upstream sent in place of an event.
 func (d *anthropicStream) upstreamError(s *Stream, f *frame) error {
 	s.outcome.failed("the upstream ended the answer with an error")
-	s.closeAll()
-	s.flush()
-	s.ended = true
+	s.decide(true)
 	if s.allStopped() {
 		d.end(s)
 		return nil
 	}
-	s.emit(f, appendStoplog(nil, s.opt.Run, s.Outcome()))
+	s.emit(f, s.told())
 	return nil
 }
 

@@ -1,7 +1,10 @@
 package wire
 
 import (
+	"bytes"
 	"context"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/stoplog/stoplog/guard"
 )
@@ -23,6 +26,7 @@ type channel struct {
 	proj  *projector // nil unless the text is a JSON document
 	whole bool       // leaves complete or not at all
 
+	high    rune // the first half of a surrogate pair, whose second has not come
 	read    int64
 	settled int64
 	edits   []edit // those whose text has not left yet
@@ -42,6 +46,12 @@ type channel struct {
 // tailBytes is how much of a closed channel its continuation is judged with.
 const tailBytes = 1024
 
+// A field is one that was screened whole and found clean.
+type field struct {
+	node *node
+	said []byte // as it is written
+}
+
 // judgement is what the channels of one request or response share.
 type judgement struct {
 	ctx       context.Context
@@ -49,6 +59,7 @@ type judgement struct {
 	side      guard.Side
 	decisions []Decision
 	seen      map[string]screened // strings that were screened whole, and what came of it
+	fields    []field             // by slot: what fields said last
 	outcome   outcome
 	buf       []byte // of content
 }
@@ -83,6 +94,32 @@ func (c *channel) write(p []byte) {
 	c.show(p)
 }
 
+// halves joins a surrogate pair that the upstream cut in two: a piece may end
+// with the first half, and the next one begin with the second. Both stay where
+// they are; the rune they make comes between the pieces. It returns what the
+// piece says beside them.
+func (c *channel) halves(p *piece, raw, text []byte) []byte {
+	if len(raw) == 0 {
+		return text
+	}
+	if c.high != 0 {
+		r := utf8.RuneError
+		if low := surrogate(raw); low >= 0xdc00 {
+			r = utf16.DecodeRune(c.high, low)
+			p.at, raw, text = p.at+surrogateLen, raw[surrogateLen:], text[len("\ufffd"):]
+		}
+		c.high = 0
+		c.write(utf8.AppendRune(nil, r))
+	}
+	if last := len(raw) - surrogateLen; last >= 0 && bytes.HasSuffix(text, []byte("\ufffd")) && unescaped(raw[:last]) {
+		if high := surrogate(raw[last:]); high > 0 && high < 0xdc00 {
+			c.high = high
+			p.end, text = p.end-surrogateLen, text[:len(text)-len("\ufffd")]
+		}
+	}
+	return text
+}
+
 func (c *channel) show(p []byte) {
 	if n := len(p); n >= tailBytes {
 		c.tail = append(c.tail[:0], p[n-tailBytes:]...)
@@ -100,6 +137,10 @@ func (c *channel) show(p []byte) {
 func (c *channel) close() {
 	if c.closed {
 		return
+	}
+	if c.high != 0 {
+		c.high = 0
+		c.write([]byte("\ufffd"))
 	}
 	if c.proj != nil {
 		if p := c.proj.close(); len(p) > 0 {
@@ -159,9 +200,7 @@ func (c *channel) left(to int64) {
 	for n < len(c.edits) && c.edits[n].to <= to {
 		n++
 	}
-	if n > 0 {
-		c.edits = c.edits[:copy(c.edits, c.edits[n:])]
-	}
+	c.edits = c.edits[n:]
 }
 
 // ready reports whether the channel's text before to may leave.

@@ -104,9 +104,11 @@ func (p *projector) next(b []byte) int {
 	return 1
 }
 
-// open reports whether the document goes on: something in it has begun and not
-// ended.
-func (p *projector) open() bool { return p.inString || p.depth > 0 || len(p.token) > 0 }
+// open reports whether the document goes on: it has not begun, or something in
+// it has not ended.
+func (p *projector) open() bool {
+	return p.out == 0 || p.inString || p.depth > 0 || len(p.token) > 0
+}
 
 // extends reports whether the token goes on with c.
 func (p *projector) extends(c byte) bool {
@@ -219,6 +221,10 @@ func (p *projector) settle(out int64) int64 {
 			r.src, r.srcLen, r.out, r.outLen = r.src+n, r.srcLen-n, out, r.outLen-n
 		}
 	}
-	p.runs = p.runs[:copy(p.runs, p.runs[k:])]
+	if k == len(p.runs) {
+		p.runs = p.runs[:0]
+	} else {
+		p.runs = p.runs[k:]
+	}
 	return settled
 }

@@ -36,6 +36,7 @@ type scanner struct {
 	idx    [4]int32
 	depth  uint8
 	level  int
+	after  []*node  // by slot: the member that came behind a node, the last time
 	known  string   // the last place on the way that a table names
 	trail  []string // names on the way from there
 }
@@ -50,7 +51,10 @@ var (
 // scan reads one document, which must be all of doc, and says what each of its
 // leaves is. They are the scanner's until its next scan.
 func (s *scanner) scan(doc []byte, root *node) ([]leaf, error) {
-	*s = scanner{doc: doc, leaves: s.leaves[:0], trail: s.trail[:0]}
+	if len(s.after) <= root.slots {
+		s.after = make([]*node, root.slots+1)
+	}
+	*s = scanner{doc: doc, leaves: s.leaves[:0], after: s.after, trail: s.trail[:0]}
 	s.space()
 	if err := s.value(root, false); err != nil {
 		return nil, err
@@ -144,6 +148,7 @@ func (s *scanner) object(n *node, stream bool) error {
 	s.at++
 	var seen uint64 // members that the table names, by their order
 	var names nameSet
+	before := n // the member before, or the object
 	for first := true; ; first = false {
 		s.space()
 		if s.at >= len(s.doc) {
@@ -161,7 +166,10 @@ func (s *scanner) object(n *node, stream bool) error {
 			return err
 		}
 		key := span{from, s.at}
-		child := s.member(n, key, escaped)
+		child := s.member(n, before, key, escaped)
+		if child != nil {
+			before = child
+		}
 		switch {
 		case child != nil && child != n.rest:
 			if seen&(1<<child.order) != 0 {
@@ -205,12 +213,25 @@ func (s *scanner) object(n *node, stream bool) error {
 	}
 }
 
-// member is the node of a member of n, nil if no table names it.
-func (s *scanner) member(n *node, key span, escaped bool) *node {
+// member is the node of a member of n, nil if no table names it. Documents of
+// one stream have their members in one order, so the one that came after the
+// member before is tried first.
+func (s *scanner) member(n, before *node, key span, escaped bool) *node {
 	if n == nil {
 		return nil
 	}
 	name := s.doc[key.from+1 : key.to-1]
+	if m := s.after[before.slot]; m != nil && m.key == string(name) && m.parent == n {
+		return m
+	}
+	m := n.member(name, escaped)
+	if m != nil && m != n.rest {
+		s.after[before.slot] = m
+	}
+	return m
+}
+
+func (n *node) member(name []byte, escaped bool) *node {
 	if escaped {
 		name = unescape(nil, name)
 	}

@@ -25,33 +25,14 @@ type Stream struct {
 	borrowed []*frame // made in this Write: what they hold is the scanner's
 	spare    []*frame
 	seq      int64
+	held     int // bytes of the frames that wait
 	ended    bool
+	refused  error
 }
 
-// A lane is what must stay in order: a choice, a message.
-type lane struct {
-	queue []*frame
-	first int        // the queue's head
-	open  *channel   // the text that is being sent
-	begun []*channel // documents that others interrupted
-	stop  bool       // a channel was stopped
-	ended bool       // what follows the stop was written; nothing else leaves
-}
-
-func (l *lane) empty() bool  { return l.first == len(l.queue) }
-func (l *lane) head() *frame { return l.queue[l.first] }
-
-// push adds a frame; the room of those that left is used again once they are
-// the larger part.
-func (l *lane) push(f *frame) {
-	if l.first > 0 && l.first >= len(l.queue)-l.first {
-		n := copy(l.queue, l.queue[l.first:])
-		l.queue, l.first = l.queue[:n], 0
-	}
-	l.queue = append(l.queue, f)
-}
-
-func (l *lane) pop() { l.queue[l.first] = nil; l.first++ }
+// maxHeld bounds the frames that wait, in the longest ones accepted: a tool
+// call that leaves whole waits for all of itself.
+const maxHeld = 4
 
 // errRefused is the answer's own fault, or a guard's verdict about a field that
 // cannot be changed.
@@ -85,10 +66,11 @@ func (s *Stream) Write(p []byte) []byte {
 	s.in.Write(p)
 	s.frames()
 	for _, f := range s.borrowed {
-		if f.gone {
-			s.spare = append(s.spare, f)
-		} else {
+		switch {
+		case !f.gone:
 			f.own()
+		case !f.owned:
+			s.spare = append(s.spare, f)
 		}
 	}
 	s.borrowed = s.borrowed[:0]
@@ -98,8 +80,10 @@ func (s *Stream) Write(p []byte) []byte {
 // newFrame returns an empty frame. It is the stream's again once it was given
 // to release.
 func (s *Stream) newFrame(in sse.Frame) *frame {
-	f := &frame{}
-	if n := len(s.spare); n > 0 {
+	var f *frame
+	if n := len(s.spare); n == 0 {
+		f = &frame{}
+	} else {
 		f, s.spare = s.spare[n-1], s.spare[:n-1]
 		*f = frame{pieces: f.pieces[:0], splices: f.splices[:0], text: f.text[:0], store: f.store}
 	}
@@ -110,7 +94,10 @@ func (s *Stream) newFrame(in sse.Frame) *frame {
 
 // release takes back a frame that has left, or never will.
 func (s *Stream) release(f *frame) {
-	f.gone = true
+	if f.seq > 0 {
+		s.held -= len(f.raw)
+	}
+	f.gone, f.seq = true, 0
 	if f.owned {
 		s.spare = append(s.spare, f)
 	}
@@ -173,6 +160,10 @@ func (s *Stream) Complete() bool { return s.dialect.complete() }
 // Ended reports whether the client was sent the end of the answer.
 func (s *Stream) Ended() bool { return s.ended }
 
+// Refused returns why the answer was not read to its end, if so: it is not as
+// its format wants, or a verdict is about a field that cannot be changed.
+func (s *Stream) Refused() error { return s.refused }
+
 // Decisions returns the decisions since its last call. They are to be recorded
 // before what the last call of Write, Cut or Close returned is shown.
 func (s *Stream) Decisions() []Decision {
@@ -183,6 +174,9 @@ func (s *Stream) Decisions() []Decision {
 
 // Outcome says how the answer ended; it is final after Close.
 func (s *Stream) Outcome() Outcome { return s.outcome.result() }
+
+// told is what the client is told now of how the answer ended.
+func (s *Stream) told() []byte { return s.opt.told(s.Outcome()) }
 
 func (s *Stream) frames() {
 	for !s.ended {
@@ -198,8 +192,18 @@ func (s *Stream) frames() {
 			s.refuse(err)
 			return
 		}
-		s.flush()
+		if s.flush(); s.held > maxHeld*s.maxFrame() {
+			s.refuse(&errRefused{what: "too much of the answer would have to wait"})
+			return
+		}
 	}
+}
+
+func (s *Stream) maxFrame() int {
+	if s.opt.MaxFrame > 0 {
+		return s.opt.MaxFrame
+	}
+	return sse.DefaultMaxFrame
 }
 
 // frame reads one frame.
@@ -210,13 +214,13 @@ func (s *Stream) frame(in sse.Frame) error {
 		}
 		return nil
 	}
+	if in.Data == nil {
+		return nil // no event: some clients dispatch an empty one, so they are not sent it
+	}
 	if in.Other {
 		if err := s.otherLines(in.Raw); err != nil {
 			return err
 		}
-	}
-	if in.Data == nil {
-		return nil // no client dispatches it
 	}
 	if r := s.screen("event", in.Event); r.stop != nil || r.edits != nil {
 		return refusal("event", r)
@@ -249,171 +253,29 @@ func (s *Stream) otherLines(raw []byte) error {
 	return nil
 }
 
-// queue passes a frame on to its lane, or behind everything if lane is -1.
-func (s *Stream) queue(f *frame, lane int) {
-	s.seq++
-	f.seq, f.lane = s.seq, lane
-	if lane < 0 {
-		s.barriers = append(s.barriers, f)
-		return
-	}
-	l := s.lane(lane)
-	if l.ended {
-		s.release(f)
-		return
-	}
-	l.push(f)
-}
-
-func (s *Stream) lane(i int) *lane {
-	for len(s.lanes) <= i {
-		s.lanes = append(s.lanes, lane{})
-	}
-	return &s.lanes[i]
-}
-
-// flush lets out every frame that may leave.
-func (s *Stream) flush() {
-	for again := true; again; {
-		again = false
-		for i := range s.lanes {
-			s.flushLane(i)
-		}
-		if len(s.barriers) > 0 && s.reached(s.barriers[0]) {
-			f := s.barriers[0]
-			s.barriers = s.barriers[1:]
-			s.dialect.leave(s, f)
-			again = true
-		}
-	}
-}
-
-// reached reports whether everything before a barrier has left.
-func (s *Stream) reached(b *frame) bool {
-	for i := range s.lanes {
-		if l := &s.lanes[i]; !l.empty() && l.head().seq < b.seq {
-			return false
-		}
-	}
-	return b.ready()
-}
-
-// free reports whether no barrier stands before a frame.
-func (s *Stream) free(f *frame) bool {
-	return len(s.barriers) == 0 || s.barriers[0].seq > f.seq
-}
-
-func (s *Stream) flushLane(i int) {
-	l := &s.lanes[i]
-	for !l.empty() && !l.ended && s.free(l.head()) {
-		f := l.head()
-		if k := f.stopped(); k >= 0 {
-			if !f.readyBefore(k) {
-				return
-			}
-			n := len(s.out)
-			if s.out = f.appendStopped(s.out, k); len(s.out) > n {
-				s.dialect.sent(f)
-			}
-			l.pop()
-			s.release(f)
-			s.endLane(i)
-			return
-		}
-		if !f.ready() {
-			return
-		}
-		l.pop()
-		if f.signs != nil && f.signs.changed {
-			if f.signature.to == 0 {
-				s.release(f)
-				continue
-			}
-			f.splices = append(f.splices, splice{f.signature.from, f.signature.to, []byte(`""`)})
-		}
-		s.dialect.leave(s, f)
-	}
-	if l.stop && !l.ended && l.empty() {
-		s.endLane(i)
-	}
-}
-
-// readyBefore reports whether the pieces before k may leave.
-func (f *frame) readyBefore(k int) bool {
-	for _, p := range f.pieces[:k] {
-		if !p.ch.ready(p.to) {
-			return false
-		}
-	}
-	return true
-}
-
-// endLane drops what is behind a stop.
-func (s *Stream) endLane(i int) {
-	l := &s.lanes[i]
-	l.ended, l.queue, l.first = true, nil, 0
-	s.dialect.stopLane(s, i)
-}
-
-// closeLane ends all text of a lane.
-func (s *Stream) closeLane(i int) {
-	l := s.lane(i)
-	s.begin(l, nil)
-	for _, c := range l.begun {
-		l.close(c)
-	}
-	l.begun = l.begun[:0]
-}
-
-func (s *Stream) closeAll() {
-	for i := range s.lanes {
-		s.closeLane(i)
-	}
-}
-
-// begin makes a channel the one that a lane is in. The one before it has ended,
-// for all that is known, unless it is a document that is not complete: that one
-// is waited for. If the end stops the lane the new channel says nothing.
-func (s *Stream) begin(l *lane, c *channel) {
-	before := l.open
-	if l.open = c; before == nil || before == c {
-		return
-	}
-	if before.proj != nil && before.proj.open() {
-		if !slices.Contains(l.begun, before) {
-			l.begun = append(l.begun, before)
-		}
-		return
-	}
-	l.close(before)
-}
-
-func (l *lane) close(c *channel) {
-	if !l.stop {
-		c.close()
-		l.stop = c.stop != nil
-	}
-}
-
 // write files a piece of text into a channel of a lane.
-func (s *Stream) write(l *lane, c *channel, p piece, text []byte) (piece, error) {
+func (s *Stream) write(l *lane, f *frame, c *channel, p piece, text []byte) error {
 	if len(text) > 0 {
 		if s.begin(l, c); c.closed && c.whole {
-			return p, &errRefused{what: "the answer went on with a tool call that it had ended"}
+			return &errRefused{what: "the answer went on with a tool call that it had ended"}
 		}
+	}
+	if !l.stop && !p.bare {
+		text = c.halves(&p, f.payload[p.at:p.end], text)
 	}
 	p.ch, p.from = c, c.read
 	if !l.stop {
 		s.outcome.textSize += int64(len(text))
 		c.write(text)
-		l.stop = c.stop != nil
+		l.stopped(c)
 	}
 	p.to = p.from + int64(len(text))
-	return p, nil
+	f.pieces = append(f.pieces, p)
+	return nil
 }
 
 // field screens a field that is no channel.
-func (s *Stream) field(f *frame, l leaf) error {
+func (s *Stream) field(f *frame, l *leaf) error {
 	sp, err := s.whole(f.payload, l)
 	if err == nil && sp.to > 0 {
 		f.splices = append(f.splices, sp)
@@ -423,6 +285,7 @@ func (s *Stream) field(f *frame, l leaf) error {
 
 // refuse ends an answer that cannot be passed on.
 func (s *Stream) refuse(err error) {
+	s.refused = err
 	s.outcome.failed(err.Error())
 	var r *errRefused
 	if errors.As(err, &r) && r.stop != nil {
@@ -449,14 +312,25 @@ func (s *Stream) finish(err error) {
 // end decides what is held and writes the end of the answer. A failure that
 // comes after every lane was stopped changes nothing for the client.
 func (s *Stream) end(failed bool) {
-	s.closeAll()
-	s.flush()
-	s.ended = true
+	s.decide(failed)
 	if failed && (s.outcome.refused || !s.allStopped()) {
 		s.dialect.fail(s, s.outcome.failure)
 		return
 	}
 	s.dialect.end(s)
+}
+
+// decide ends all text and lets out what may leave of it. Of an answer that
+// failed, a tool call that leaves whole and is not complete does not leave.
+func (s *Stream) decide(failed bool) {
+	s.closeAll()
+	if failed {
+		for i := range s.lanes {
+			s.lanes[i].abandon()
+		}
+	}
+	s.flush()
+	s.ended = true
 }
 
 func (s *Stream) allStopped() bool {

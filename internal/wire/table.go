@@ -13,10 +13,10 @@ const (
 	Unknown Kind = iota // no table names it: screened whole, or as a channel below a stream
 	Text                // screened as a channel
 	JSON                // a JSON document, in a string or as it is: its decoded projection is a channel
-	ID                  // printable, no spaces at the ends, at most maxID bytes; screened whole
-	Enum                // letters, digits and _.:-/ ; screened whole
+	ID                  // printable ASCII without quotes, at most maxID bytes; screened whole
+	Enum                // letters, digits, spaces and _.:-/, at most maxEnum bytes; screened whole
 	Number              // a JSON number; screened whole
-	Opaque              // passes untouched
+	Opaque              // passes untouched where it is base64 (or what its role says)
 	Copy                // repeats the frame's text in pieces; dropped where they differ or the text changed
 	Alt                 // an alternative to a Copy: screened whole; a finding drops the Copy
 	Bytes               // the bytes of a Copy or Alt, as numbers
@@ -33,28 +33,36 @@ type node struct {
 	path     string // as the table writes it; "" for the root
 	key      string // the last member name of path
 	kind     Kind
-	channel  string // for Text, JSON, Copy: which channel
+	channel  string // its role: the channel of a text, or what it is read for
+	why      string // of an opaque field: why nobody looks at it
 	members  map[string]*node
 	order    int   // among its parent's members, for duplicates
+	slot     int   // its number in its table
+	slots    int   // of the root: how many nodes there are
 	elem     *node // of an array
 	rest     *node // any member or element not named
 	parent   *node
 	isStream bool // the node or one above it is of kind Deltas
 }
 
+//go:generate go test -run ^TestFieldsPage$ . -update
+
 //go:embed fields/*.txt
 var fieldFiles embed.FS
 
 // A table is what a format's documents of one type look like.
 type table struct {
-	name string
-	root *node
+	name  string
+	root  *node
+	named []*node // in the order of the file
+	place int     // among the tables of the file
 }
 
 // loadTables reads a file of fields/. A line `== NAME` starts a table; others
-// are `PATH KIND [CHANNEL]`, where PATH joins member names with dots, `[]`
-// stands for the elements of an array and a last `**` for everything below
-// that is not named. A `#` starts a comment.
+// are `PATH KIND [ROLE]`, where PATH joins member names with dots, `[]` stands
+// for the elements of an array and a last `**` for everything below that is not
+// named. A `#` starts a comment; behind an opaque field it is the reason why
+// nobody looks at it, and must be there.
 func loadTables(file string) map[string]*table {
 	src, err := fieldFiles.ReadFile("fields/" + file)
 	if err != nil {
@@ -63,24 +71,24 @@ func loadTables(file string) map[string]*table {
 	tables := map[string]*table{}
 	var t *table
 	for i, line := range strings.Split(string(src), "\n") {
-		line, _, _ = strings.Cut(line, "#")
+		line, why, _ := strings.Cut(line, "#")
 		f := strings.Fields(line)
 		switch {
 		case len(f) == 0:
 		case f[0] == "==" && len(f) == 2 && tables[f[1]] == nil:
-			t = &table{name: f[1], root: &node{}}
+			t = &table{name: f[1], root: &node{}, place: len(tables)}
 			tables[f[1]] = t
-		case t == nil || len(f) < 2 || len(f) > 3 || !t.add(f):
+		case t == nil || len(f) < 2 || len(f) > 3 || !t.add(f, strings.TrimSpace(why)):
 			panic(fmt.Sprintf("fields/%s:%d: cannot read %q", file, i+1, line))
 		}
 	}
 	for _, t := range tables {
-		t.root.inherit()
+		t.inherit()
 	}
 	return tables
 }
 
-func (t *table) add(f []string) bool {
+func (t *table) add(f []string, why string) bool {
 	n := t.root.find(f[0])
 	if n.kind != Unknown {
 		return false // named twice
@@ -93,7 +101,9 @@ func (t *table) add(f []string) bool {
 	if len(f) == 3 {
 		n.channel = f[2]
 	}
-	return n.kind != Unknown
+	t.named = append(t.named, n)
+	n.why = why
+	return n.kind != Unknown && (n.kind != Opaque || why != "")
 }
 
 // find makes the node of a path.
@@ -137,15 +147,21 @@ func join(path, part string) string {
 	return path + "." + part
 }
 
-func (n *node) inherit() {
+// inherit numbers the nodes of a table and tells those below a stream.
+func (t *table) inherit() { t.root.slots = t.root.inherit(0) }
+
+func (n *node) inherit(slot int) int {
+	n.slot = slot
+	slot++
 	n.isStream = n.kind == Deltas || n.parent != nil && n.parent.isStream
 	for _, m := range n.members {
-		m.inherit()
+		slot = m.inherit(slot)
 	}
 	if n.elem != nil && n.elem != n {
-		n.elem.inherit()
+		slot = n.elem.inherit(slot)
 	}
 	if n.rest != nil && n.rest != n {
-		n.rest.isStream = n.isStream
+		slot = n.rest.inherit(slot)
 	}
+	return slot
 }
