@@ -71,7 +71,14 @@ var rooms = map[string]room{
 
 	"internal/gateway": {rooms: []string{"govern", "guard", "internal/sse", "internal/wire"}},
 
-	"internal/chat": {rooms: []string{"internal/journal", "internal/run"}},
+	"internal/chat": {rooms: []string{"internal/journal", "internal/run", "internal/signal"}},
+	"internal/agent": {
+		rooms: []string{
+			"govern", "internal/chat", "internal/engine", "internal/journal", "internal/llm", "internal/run",
+			"internal/signal", "internal/tool",
+		},
+		modules: []string{"github.com/go-json-experiment/json"},
+	},
 	"internal/api": {rooms: []string{
 		"internal/approval", "internal/chat", "internal/diag", "internal/journal", "internal/run", "internal/sse",
 	}},
@@ -82,9 +89,9 @@ var rooms = map[string]room{
 	"cmd/stoplog": {
 		rooms: []string{
 			"examples", "govern", "guard", "guard/match", "guard/rules",
-			"internal/api", "internal/approval", "internal/cassette", "internal/chat", "internal/config",
-			"internal/diag", "internal/dial", "internal/gateway", "internal/journal",
-			"internal/journal/sqlite", "internal/sse", "internal/wire",
+			"internal/agent", "internal/api", "internal/approval", "internal/cassette", "internal/chat", "internal/config",
+			"internal/diag", "internal/dial", "internal/engine", "internal/gateway", "internal/journal",
+			"internal/journal/sqlite", "internal/run", "internal/signal", "internal/sse", "internal/wire",
 		},
 		modules: []string{"github.com/alecthomas/kong", "github.com/mattn/go-isatty"},
 	},

@@ -171,6 +171,11 @@
 // the events that a run's records show. Whoever follows live, comes late or comes
 // back reads the same ones.
 //
+// # Package internal/agent
+//
+// A profile at work: the engine's model, tools and evaluator, made of internal/llm
+// and a session of the door. It translates and decides nothing.
+//
 // # Package internal/api
 //
 // The control interface over HTTP, and its client in Go: say something, see runs,

@@ -13,6 +13,8 @@ import (
 	"os"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/stoplog/stoplog/internal/journal/sqlite"
 )
 
 func main() {
@@ -24,6 +26,7 @@ type commands struct {
 	Serve       serveCommand       `cmd:"" help:"Serve providers' interfaces, and judge what goes through."`
 	Demo        demoCommand        `cmd:"" help:"Show what a gateway does, with no key and no network."`
 	Init        initCommand        `cmd:"" help:"Write a stoplog.yaml that says what is built in."`
+	Chat        chatCommand        `cmd:"" help:"Talk to an agent."`
 	Runs        runsCommand        `cmd:"" help:"List and show runs, go on with them, or end them."`
 	Why         whyCommand         `cmd:"" help:"Say what a run did, what was decided of it, and why it stopped."`
 	Approve     approveCommand     `cmd:"" help:"Say yes to what a run asks."`
@@ -46,11 +49,12 @@ type world struct {
 	stdout io.Writer
 	voice  voice
 	getenv func(string) string
+	house  func(w *world, config string, s *sqlite.Store) (house, func() error, error)
 }
 
 // run is the program less its process: it returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
-	w := &world{stdin: stdin, stdout: stdout, voice: voice{stderr}, getenv: getenv}
+	w := &world{stdin: stdin, stdout: stdout, voice: voice{stderr}, getenv: getenv, house: openHouse}
 
 	helped := false
 	parser, err := kong.New(&commands{},

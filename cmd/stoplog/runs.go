@@ -17,6 +17,7 @@ import (
 type runsCommand struct {
 	List   runsListCommand   `cmd:"" help:"List runs, the newest first."`
 	Show   runsShowCommand   `cmd:"" help:"Show a run, and what it showed."`
+	Resume runsResumeCommand `cmd:"" help:"Go on with a run, or say what became of a call in doubt."`
 	Cancel runsCancelCommand `cmd:"" help:"End a run."`
 }
 

@@ -64,6 +64,7 @@ var causes = []struct {
 	{chat.ErrEmpty, BadRequest},
 	{chat.ErrNotTurn, BadRequest},
 	{chat.ErrProfile, BadRequest},
+	{chat.ErrNoModel, BadRequest},
 	{chat.ErrBusy, Busy},
 	{approval.ErrNotShown, NotShown},
 	{approval.ErrSecondPerson, Forbidden},

@@ -21,6 +21,8 @@ var (
 	ErrNotTurn = errors.New("the run is not a turn of a conversation")
 	// ErrProfile: there is no profile of that name. Engines say so.
 	ErrProfile = errors.New("there is no such profile")
+	// ErrNoModel: the profile names no model for its runs. Engines say so.
+	ErrNoModel = errors.New("the profile names no model")
 	// ErrEmpty: a turn has a message.
 	ErrEmpty = errors.New("a turn has a message")
 )
@@ -30,8 +32,8 @@ type Engine interface {
 	// Start makes the run of a turn and advances it, whatever becomes of ctx.
 	Start(ctx context.Context, s Start) (journal.Ref, error)
 	// Resume takes up a run that waits and for which somebody has decided, or
-	// that nobody advances; for any other it does nothing. A run that another
-	// worker advances is no error.
+	// that nobody advances; for any other it does nothing. That another worker
+	// advances the run, or that it has ended meanwhile, is no error.
 	Resume(ctx context.Context, ref journal.Ref) error
 }
 

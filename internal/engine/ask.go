@@ -176,13 +176,12 @@ func (t *tenure) takeDecision(q run.Question) error {
 // verdict is what a taken decision means to the run. A decision that is not about
 // what would go on is a no.
 func verdict(q run.Question, taken approval.Taken) run.Event {
-	at := run.At(taken.Decided)
-	decided := run.Decided{Stamp: at, ID: q.ID, Digest: q.Digest, By: taken.By, Reason: taken.Text}
+	decided := run.Decided{Stamp: now(), ID: q.ID, Digest: q.Digest, By: taken.By, Reason: taken.Text, Made: taken.Decided}
 	switch {
 	case taken.State == journal.QuestionPending || taken.State == journal.QuestionExpired:
 		return run.Expired{Stamp: now(), ID: q.ID}
 	case q.About == run.AboutReply && taken.State == journal.QuestionAnswered:
-		return run.Replied{Stamp: at, ID: q.ID, By: taken.By, Text: taken.Text}
+		return run.Replied{Stamp: now(), ID: q.ID, By: taken.By, Text: taken.Text, Made: taken.Decided}
 	case !taken.Bound:
 		decided.By, decided.Reason = "stoplog", "what was decided is not what would go on"
 		return decided

@@ -362,6 +362,39 @@ func noise(seed, n int) string {
 	return b.String()[:n]
 }
 
+// A log that was altered behind the engine's back is no ground to act on: nothing
+// runs that was slipped under an approval.
+func TestAlteredLog(t *testing.T) {
+	for name, alter := range map[string]string{
+		"arguments behind an approval": `UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), '"path', '"hath') AS BLOB) WHERE kind = 'model_answered'`,
+		"an event taken away":          `DELETE FROM events WHERE kind = 'step_evaluated'`,
+		"an event and the row's end":   `UPDATE runs SET seq = seq - 1`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				sc := &script{answer: steps(calls(gated("b")))}
+				e := w.engine(sc)
+				ref := w.start(e)
+				w.comesTo(ref, journal.WaitingApproval)
+				w.exec(alter)
+				err := e.Resolve(w.ctx, ref, engine.Resolution{Choice: run.Abandon, By: "ann"})
+				if !errors.Is(err, journal.ErrAltered) {
+					w.Errorf("resolving says %v", err)
+				}
+				row := w.comesTo(ref, journal.Failed)
+				if row.Reason != "internal_error" || len(sc.called) != 0 {
+					w.Errorf("it ended with %s; called %v", row.Reason, sc.called)
+				}
+				_, err = e.Decide(w.ctx, ref.Tenant, decision(w.questions(ref)[0], journal.QuestionApproved))
+				var settled *journal.SettledError
+				if !errors.As(err, &settled) {
+					w.Errorf("deciding says %v", err)
+				}
+			})
+		})
+	}
+}
+
 // Requests of a process that died are settled as abandoned; those of one that
 // lives are left alone, however long they take.
 func TestAbandonedRequests(t *testing.T) {

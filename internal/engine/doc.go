@@ -36,6 +36,9 @@
 // that advances the run, text as it is released, from a place where it lies
 // anyway. One who stalls or leaves is not waited for.
 //
+// What the journal says is followed link by link before it is acted on. A run whose
+// log or snapshot was altered runs nothing more: it has failed.
+//
 // If the journal cannot be written to, the tenure ends before the next effect and
 // the run stays as it is in the journal, to be taken up when there is room.
 package engine

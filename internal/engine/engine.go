@@ -135,7 +135,8 @@ func (e *Engine) Start(ctx context.Context, task Task) (journal.Ref, error) {
 	if err != nil {
 		return row.Ref, fmt.Errorf("start a run: %w", err)
 	}
-	return row.Ref, e.adopt(l, nil)
+	_, err = e.adopt(l, nil)
+	return row.Ref, err
 }
 
 // Resume takes a run up, in the background, whether it is due or not. A run that
@@ -143,21 +144,22 @@ func (e *Engine) Start(ctx context.Context, task Task) (journal.Ref, error) {
 // (*journal.LeasedError), if it depends on another machine, or has ended. A run
 // that this engine holds is nudged.
 func (e *Engine) Resume(ctx context.Context, ref journal.Ref) error {
-	return e.enter(ctx, ref, nil)
+	if e.poke(ref) {
+		return nil
+	}
+	_, err := e.enter(ctx, ref, nil)
+	return err
 }
 
 // enter takes a run up with something to tell it first.
-func (e *Engine) enter(ctx context.Context, ref journal.Ref, first func(*tenure)) error {
-	if first == nil && e.poke(ref) {
-		return nil
-	}
+func (e *Engine) enter(ctx context.Context, ref journal.Ref, first func(*tenure)) (*tenure, error) {
 	var l journal.Lease
 	err := e.Store.Update(ctx, func(ctx context.Context, tx journal.Tx) (err error) {
 		l, err = tx.Claim(ctx, ref, e.worker, e.Lease)
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return e.adopt(l, first)
 }
@@ -174,21 +176,24 @@ type Resolution struct {
 // the run. What the run does not take is an error, a *run.Rejection.
 func (e *Engine) Resolve(ctx context.Context, ref journal.Ref, r Resolution) error {
 	outcome := make(chan error, 1)
-	err := e.enter(ctx, ref, func(t *tenure) { outcome <- t.resolve(r) })
+	t, err := e.enter(ctx, ref, func(t *tenure) { outcome <- t.resolve(r) })
+	if err == nil {
+		select {
+		case err = <-outcome:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-t.gone:
+			select {
+			case err = <-outcome: // it was over soon
+			default:
+				err = cmp.Or(t.why, journal.ErrFenced)
+			}
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("resolve run %s: %w", ref, err)
 	}
-	select {
-	case err := <-outcome:
-		if err != nil {
-			return fmt.Errorf("resolve run %s: %w", ref, err)
-		}
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-e.ctx.Done():
-		return errClosed
-	}
+	return nil
 }
 
 // Decide takes a person's decision on a question, and goes on with the run, here
@@ -235,11 +240,11 @@ func (e *Engine) wake(ctx context.Context, ref journal.Ref) {
 }
 
 // adopt starts a tenure.
-func (e *Engine) adopt(l journal.Lease, first func(*tenure)) error {
+func (e *Engine) adopt(l journal.Lease, first func(*tenure)) (*tenure, error) {
 	e.mu.Lock()
 	if e.closed {
 		e.mu.Unlock()
-		return errors.Join(errClosed, e.giveUp(l, 0))
+		return nil, errors.Join(errClosed, e.giveUp(l, 0))
 	}
 	if old := e.tenures[l.Ref]; old != nil {
 		old.lose() // its lease is an older one: this one's claim has ended it
@@ -249,7 +254,7 @@ func (e *Engine) adopt(l journal.Lease, first func(*tenure)) error {
 	e.lives[l.Ref] = t.live
 	e.mu.Unlock()
 	e.wg.Go(func() { t.hold(first) })
-	return nil
+	return t, nil
 }
 
 // over takes a tenure off the books, and reports whether it was poked behind its
@@ -290,12 +295,15 @@ func (e *Engine) poke(ref journal.Ref) bool {
 // giveUp lets a run go that this engine holds and does not advance, for others to
 // take up after a delay.
 func (e *Engine) giveUp(l journal.Lease, delay time.Duration) error {
-	err := e.Store.Update(e.ctx, func(ctx context.Context, tx journal.Tx) error {
-		return tx.SetStatus(ctx, l, journal.Change{Status: journal.Queued, WakeAt: time.Now().Add(delay)})
-	})
+	return e.letGo(l, journal.Change{Status: journal.Queued, WakeAt: time.Now().Add(delay)})
+}
+
+// letGo gives up a lease with a status. One that is lost needs no giving up.
+func (e *Engine) letGo(l journal.Lease, c journal.Change) error {
+	err := e.Store.Update(e.ctx, func(ctx context.Context, tx journal.Tx) error { return tx.SetStatus(ctx, l, c) })
 	var settled *journal.SettledError
 	if errors.Is(err, journal.ErrFenced) || errors.As(err, &settled) {
-		return nil // it is not ours to give up
+		return nil
 	}
 	return err
 }

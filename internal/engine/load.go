@@ -23,8 +23,8 @@ type replay struct {
 	told  told
 	// pending is a list that a model call is about to go out with.
 	pending told
-	// shown is the bytes of text that the attempt under way has released.
-	shown int64
+	// ends is how much text the newest attempt has released, by channel.
+	ends map[string]int64
 }
 
 // take takes in the next record.
@@ -42,7 +42,7 @@ func (p *replay) take(r journal.Record) (run.Event, error) {
 	p.state = run.Apply(p.state, e)
 	if m, ok := e.(run.ModelStarted); ok {
 		p.pending.Parts = m.Step
-		p.told, p.shown = p.pending, 0
+		p.told, p.ends = p.pending, nil
 	}
 	return e, nil
 }
@@ -61,7 +61,10 @@ func (p *replay) own(r journal.Record) error {
 		if err := r.Decode(&s); err != nil {
 			return err
 		}
-		p.shown += int64(len(s.Text))
+		if p.ends == nil {
+			p.ends = map[string]int64{}
+		}
+		p.ends[s.Channel] = s.Start + int64(len(s.Text))
 	}
 	return nil
 }
@@ -82,28 +85,49 @@ func (t *tenure) load() error {
 		return err
 	}
 	var p replay
-	var after uint64
+	var at uint64 // where the snapshot was taken
 	s, err := t.store.Snapshot(t.ctx, t.lease.Ref)
 	switch {
 	case err == nil:
 		if p, err = unmarshalSnapshot(s); err != nil {
 			return err
 		}
-		after = s.Seq
+		at = s.Seq
 	case !errors.Is(err, journal.ErrNotFound):
 		return err
 	}
-	for r, err := range t.store.Events(t.ctx, t.lease.Ref, after) {
-		if err == nil {
-			_, err = p.take(r)
-		}
+	if err := t.replay(&p, at); err != nil {
+		return err
+	}
+	t.state, t.told, t.ends = p.state, p.told, p.ends
+	t.durable = t.state.Events
+	t.since = t.row
+	return nil
+}
+
+// replay takes in what came behind the event at. What was altered, left out or
+// put in is no ground to act on.
+func (t *tenure) replay(p *replay, at uint64) error {
+	var tail journal.Tail
+	for r, err := range t.store.Events(t.ctx, t.lease.Ref, at-min(at, 1)) {
 		if err != nil {
 			return err
 		}
+		if r.Seq == at { // what the snapshot covers: the chain goes on from it
+			tail = journal.Tail{Seq: r.Seq, Link: r.Link}
+			continue
+		}
+		var broken *journal.Broken
+		if tail, broken = tail.Follow(t.store.Key(), r); broken != nil {
+			return fmt.Errorf("%w: %w", journal.ErrAltered, broken)
+		}
+		if _, err := p.take(r); err != nil {
+			return err
+		}
 	}
-	t.state, t.told, t.shown = p.state, p.told, p.shown
-	t.durable = t.state.Events
-	t.since = t.row
+	if tail != t.row.Tail {
+		return fmt.Errorf("%w: the log ends with event %d, and was to end with %d", journal.ErrAltered, tail.Seq, t.row.Tail.Seq)
+	}
 	return nil
 }
 
@@ -113,7 +137,11 @@ func (t *tenure) lost() signal.Usage {
 	if t.state.Phase != run.Answering {
 		return signal.Usage{}
 	}
-	return signal.Usage{Input: t.told.Bytes / 4, Output: t.shown / 4, Estimated: true}
+	var shown int64
+	for _, n := range t.ends {
+		shown += n
+	}
+	return signal.Usage{Input: t.told.Bytes / 4, Output: shown / 4, Estimated: true}
 }
 
 // snapshotVersion is the form of the engine's snapshots; the run's own form is

@@ -210,6 +210,35 @@ func TestSecondPerson(t *testing.T) {
 	})
 }
 
+// A run that is taken up by another host behind a pause has its siblings: the call
+// that ran is not run again, and has its result.
+func TestSiblingsOverHosts(t *testing.T) {
+	inWorld(t, func(w *world) {
+		sc := &script{answer: steps(calls(free("a"), gated("b"), fenced("c")))}
+		first := w.engine(sc)
+		ref := w.start(first)
+		w.comesTo(ref, journal.WaitingApproval)
+		w.close(first)
+		w.decide(w.engine(sc), ref, journal.QuestionApproved)
+		w.comesTo(ref, journal.Completed)
+		s := w.whole(ref)
+		counts := map[string]int{}
+		for _, c := range sc.called {
+			counts[c[:1]]++
+		}
+		if counts["a"] != 1 || counts["b"] != 1 || counts["c"] != 1 {
+			w.Errorf("called %v", sc.called)
+		}
+		for step := range s.Past.Backward() {
+			for _, work := range step.Work {
+				if work.Result.Text != "result of "+work.Tool {
+					w.Errorf("the model was told of %s: %q", work.Tool, work.Result.Text)
+				}
+			}
+		}
+	})
+}
+
 // Two gated calls are two questions, whose answers are not confused.
 func TestParallelQuestions(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -369,6 +398,17 @@ func TestWithheld(t *testing.T) {
 				w.comesTo(ref, c.status)
 				if s := w.whole(ref); s.Step.Answer.Text != c.text && c.keeps {
 					w.Errorf("it came to %q", s.Step.Answer.Text)
+				}
+				// Shown before and behind the pause, in two tenures, it is one text.
+				got := seen{text: map[string]string{}}
+				for n, err := range e.Watch(w.ctx, ref, 0) {
+					if err != nil {
+						w.Fatal(err)
+					}
+					got.see(w, n)
+				}
+				if got.text["1/1 content"] != c.text && c.keeps {
+					w.Errorf("it showed %q", got.text["1/1 content"])
 				}
 			})
 		})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/stoplog/stoplog/internal/journal"
@@ -92,11 +93,10 @@ func (t *tenure) callModel(eff run.CallModel) func() {
 	}
 	t.happen(run.ModelStarted{Stamp: now(), Step: eff.Step, Attempt: eff.Attempt})
 	call.State = t.state
+	t.ends = nil
 	return func() {
-		t.live.begin(eff.Step, eff.Attempt)
 		out := t.output(eff.Step, eff.Attempt)
-		t.launch(fmt.Sprintf("model %d/%d", eff.Step, eff.Attempt), func(ctx context.Context) run.Event {
-			defer out.end()
+		t.launch(fmt.Sprintf("model %d/%d", eff.Step, eff.Attempt), out, func(ctx context.Context) run.Event {
 			return answered(t.agent.Model.Ask(ctx, call, out.show), eff)
 		})
 	}
@@ -152,9 +152,10 @@ func (t *tenure) runCall(eff run.RunCall) func() {
 	}
 	t.happen(run.CallStarted{Stamp: now(), Step: eff.Step, Call: eff.Call})
 	return func() {
-		t.launch(fmt.Sprintf("%s%d/%d", toolKey, eff.Step, eff.Call), func(ctx context.Context) run.Event {
+		t.launch(fmt.Sprintf("%s%d/%d", toolKey, eff.Step, eff.Call), nil, func(ctx context.Context) run.Event {
 			r := t.agent.Tools.Call(ctx, call)
-			return run.CallFinished{Stamp: now(), Step: eff.Step, Call: eff.Call, Text: r.Text, Failed: r.Failed}
+			text := strings.ToValidUTF8(r.Text, "\uFFFD") // a journal's text is UTF-8, whatever a tool says
+			return run.CallFinished{Stamp: now(), Step: eff.Step, Call: eff.Call, Text: text, Failed: r.Failed}
 		})
 	}
 }
@@ -175,8 +176,7 @@ func (t *tenure) releaseAnswer(eff run.ReleaseAnswer) func() {
 	call := ModelCall{Run: t.row, State: t.state, Step: eff.Step, Attempt: t.state.Step.Attempt}
 	return func() {
 		out := t.output(eff.Step, t.state.Step.Attempt)
-		t.launch(key, func(ctx context.Context) run.Event {
-			defer out.end()
+		t.launch(key, out, func(ctx context.Context) run.Event {
 			answer, err := keeper.Release(ctx, call, out.show)
 			if err != nil {
 				return run.InternalError{Stamp: now(), Error: fmt.Sprintf("release the answer of step %d: %v", eff.Step, err)}
@@ -192,7 +192,7 @@ func (t *tenure) evaluate(eff run.Evaluate) func() {
 		return nil
 	}
 	return func() {
-		t.launch(key, func(ctx context.Context) run.Event {
+		t.launch(key, nil, func(ctx context.Context) run.Event {
 			var verdict signal.Evaluation
 			if t.agent.Evaluator != nil {
 				verdict = t.agent.Evaluator.Evaluate(ctx, eff.History)

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,17 +14,22 @@ import (
 // watch in this process read it as it comes. Nobody is waited for: each reads
 // from where it got to.
 type live struct {
-	mu      sync.Mutex
-	changed chan struct{} // closed at the next change
-	step    int
-	attempt int
-	names   []string          // of channels, in the order in which they began
-	text    map[string][]byte // only ever appended to
-	ended   bool
-	err     error // why the tenure ended, if the run did not
+	mu       sync.Mutex
+	changed  chan struct{} // closed at the next change
+	step     int
+	attempt  int
+	channels []liveChannel // in the order in which they began
+	err      error         // why the tenure ended, if the run did not
 }
 
-func newLive() *live { return &live{changed: make(chan struct{}), text: map[string][]byte{}} }
+// liveChannel is a channel's text, from an offset on.
+type liveChannel struct {
+	name string
+	from int64
+	text []byte // only ever appended to
+}
+
+func newLive() *live { return &live{changed: make(chan struct{})} }
 
 // change makes a change and tells who waits for one.
 func (l *live) change(fn func()) {
@@ -33,21 +40,28 @@ func (l *live) change(fn func()) {
 	l.changed = make(chan struct{})
 }
 
-// begin begins an attempt.
-func (l *live) begin(step, attempt int) {
-	l.change(func() { l.step, l.attempt, l.names, l.text = step, attempt, nil, map[string][]byte{} })
+// begin begins an attempt, or goes on with one that has released text.
+func (l *live) begin(step, attempt int, ends map[string]int64) {
+	l.change(func() {
+		l.step, l.attempt, l.channels = step, attempt, nil
+		for _, name := range slices.Sorted(maps.Keys(ends)) {
+			l.channels = append(l.channels, liveChannel{name: name, from: ends[name]})
+		}
+	})
 }
 
 func (l *live) add(channel, text string) {
 	l.change(func() {
-		if _, known := l.text[channel]; !known {
-			l.names = append(l.names, channel)
+		i := slices.IndexFunc(l.channels, func(c liveChannel) bool { return c.name == channel })
+		if i < 0 {
+			i = len(l.channels)
+			l.channels = append(l.channels, liveChannel{name: channel})
 		}
-		l.text[channel] = append(l.text[channel], text...)
+		l.channels[i].text = append(l.channels[i].text, text...)
 	})
 }
 
-func (l *live) end(err error) { l.change(func() { l.ended, l.err = true, err }) }
+func (l *live) end(err error) { l.change(func() { l.err = err }) }
 
 // output takes the text that an attempt releases: at once to those who watch, and
 // in segments to the journal.
@@ -60,8 +74,12 @@ type output struct {
 	over     bool
 }
 
+// output opens an attempt's output, behind the text that it has released.
 func (t *tenure) output(step, attempt int) *output {
-	return &output{t: t, segments: journal.Segments{Step: step, Attempt: attempt}}
+	o := &output{t: t, segments: journal.Segments{Step: step, Attempt: attempt}}
+	o.segments.From(t.ends)
+	t.live.begin(step, attempt, t.ends)
+	return o
 }
 
 // show is the attempt's [Show].
@@ -91,13 +109,15 @@ func (o *output) show(channel, text string) {
 	}
 }
 
-// end writes what is left. What comes later belongs to no attempt.
-func (o *output) end() {
+// end writes what is left, and returns how much text there is. What comes later
+// belongs to no attempt.
+func (o *output) end() map[string]int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.over = true
 	o.segments.End(time.Now())
 	o.write()
+	return o.segments.Ends()
 }
 
 // write hands in what was gathered. Its caller holds the lock, so that segments

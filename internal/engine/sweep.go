@@ -67,7 +67,7 @@ func (e *Engine) tick() {
 		t.lose() // or it has ended meanwhile, and does not mind
 	}
 	for _, l := range due {
-		if err := e.adopt(l, nil); err != nil {
+		if _, err := e.adopt(l, nil); err != nil {
 			e.Log.Error("take up a run that is due", "run", l.Run, "err", err)
 		}
 	}

@@ -21,6 +21,7 @@ type tenure struct {
 	poked chan struct{} // holds a token when there is something to look at
 	inbox chan arrival
 	gone  chan struct{} // closed when nobody reads the inbox any more
+	why   error         // why the tenure ended, if the run did not; to be read once gone is closed
 
 	ctx    context.Context // ends with the tenure
 	cancel context.CancelCauseFunc
@@ -30,7 +31,7 @@ type tenure struct {
 	agent Agent
 	state run.State
 	told  told
-	shown int64 // of the model call that a dead worker left, as it was taken up
+	ends  map[string]int64 // how much text the newest attempt has released, by channel
 	ledger
 
 	underway map[string]bool // by key; tools' begin with toolKey
@@ -44,6 +45,7 @@ type tenure struct {
 type arrival struct {
 	key   string
 	event run.Event
+	ends  map[string]int64 // of the text that it released; nil: it released none
 }
 
 const toolKey = "tool "
@@ -68,13 +70,19 @@ func (t *tenure) hold(first func(*tenure)) {
 	if errors.Is(err, journal.ErrFenced) || errors.As(err, &settled) {
 		err = nil // another worker goes on with the run, or has ended it
 	}
+	t.why = err
 	t.live.end(err)
 	close(t.gone)
 	t.cancel(errors.New("the tenure is over"))
 	t.work.Wait() // before anybody takes the run up: what is under way here is still the run's
 
 	orphan := false
-	if err != nil {
+	switch {
+	case errors.Is(err, journal.ErrAltered):
+		// Nobody can go on with it, ever: it is over, and says so on its row.
+		t.e.Log.Error("a run was ended: its log was altered", "run", t.lease.Run, "err", err)
+		orphan = t.e.letGo(t.lease, journal.Change{Status: journal.Failed, Reason: string(run.ReasonInternalError)}) != nil
+	case err != nil:
 		t.e.Log.Error("a run was put off", "run", t.lease.Run, "err", err)
 		orphan = t.e.giveUp(t.lease, t.e.Lease) != nil
 	}
@@ -163,6 +171,9 @@ func (t *tenure) alarm() (<-chan time.Time, func()) {
 // judgement that the end of the engine broke off is not its answer.
 func (t *tenure) arrive(a arrival) {
 	delete(t.underway, a.key)
+	if a.ends != nil {
+		t.ends = a.ends
+	}
 	if a.event == nil || t.draining && !isTool(a.key) {
 		return
 	}
@@ -189,17 +200,21 @@ func (t *tenure) toolsUnderway() bool {
 }
 
 // launch has fn done beside the tenure, which takes in the event that it returns.
-// It ends with the step at the latest.
-func (t *tenure) launch(key string, fn func(context.Context) run.Event) {
+// It ends with the step at the latest. out takes the text that it releases; it may
+// be nil.
+func (t *tenure) launch(key string, out *output, fn func(context.Context) run.Event) {
 	if t.stepCtx == nil {
 		t.stepCtx, t.cutOff = context.WithCancel(t.ctx)
 	}
 	ctx := t.stepCtx
 	t.underway[key] = true
 	t.work.Go(func() {
-		event := t.safely(ctx, key, fn)
+		a := arrival{key: key, event: t.safely(ctx, key, fn)}
+		if out != nil {
+			a.ends = out.end()
+		}
 		select {
-		case t.inbox <- arrival{key, event}:
+		case t.inbox <- a:
 		case <-t.gone:
 		}
 	})

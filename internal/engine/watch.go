@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 	"iter"
-	"maps"
+	"slices"
 
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/run"
@@ -83,7 +83,7 @@ type watcher struct {
 func (w *watcher) look(ctx context.Context) (more bool) {
 	// In this order: what is released after live was looked up moves it, and what
 	// the row says of the end holds for the events that are read behind it.
-	w.live = w.e.lookUp(w.ref)
+	w.live, w.moved = w.e.lookUp(w.ref), nil
 	if w.live != nil {
 		w.moved = w.live.moves()
 	}
@@ -172,14 +172,14 @@ func (w *watcher) watchLive() bool {
 	if now.step != w.step || now.attempt != w.attempt {
 		return true // the journal will tell of it first
 	}
-	for _, name := range now.names {
-		text := now.text[name]
-		from := w.shown[name]
-		if int64(len(text)) <= from {
-			continue
+	for _, c := range now.channels {
+		seen := w.shown[c.name]
+		end := c.from + int64(len(c.text))
+		if end <= seen || c.from > seen {
+			continue // seen, or to be read in the journal first
 		}
-		w.shown[name] = int64(len(text))
-		if !w.yield(Shown{Step: w.step, Attempt: w.attempt, Channel: name, Start: from, Text: string(text[from:])}, nil) {
+		w.shown[c.name] = end
+		if !w.yield(Shown{Step: w.step, Attempt: w.attempt, Channel: c.name, Start: seen, Text: string(c.text[seen-c.from:])}, nil) {
 			return false
 		}
 	}
@@ -228,13 +228,12 @@ func (l *live) moves() <-chan struct{} {
 // liveText is a look at a model call that is under way.
 type liveText struct {
 	step, attempt int
-	names         []string
-	text          map[string][]byte
+	channels      []liveChannel
 	err           error
 }
 
 func (l *live) read() liveText {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return liveText{step: l.step, attempt: l.attempt, names: l.names[:len(l.names):len(l.names)], text: maps.Clone(l.text), err: l.err}
+	return liveText{step: l.step, attempt: l.attempt, channels: slices.Clone(l.channels), err: l.err}
 }

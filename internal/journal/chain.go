@@ -61,6 +61,19 @@ func (k Key) message(list Digest, message []byte) Digest {
 	return Digest(h.Sum(nil))
 }
 
+// Snapshot returns the keyed digest of a snapshot of a run, which nobody without
+// the key can make for another state.
+func (k Key) Snapshot(ref Ref, s Snapshot) Digest {
+	h := hmac.New(sha256.New, k[:])
+	h.Write([]byte("stoplog.snapshot.v1"))
+	hashString(h, ref.Tenant)
+	hashString(h, string(ref.Run))
+	hashUint(h, s.Seq)
+	hashUint(h, uint64(s.Version))
+	h.Write(s.State)
+	return Digest(h.Sum(nil))
+}
+
 // Fingerprints returns the key of the fingerprints of findings. It differs from
 // the store's key so that a fingerprint is never the digest of a payload.
 func (k Key) Fingerprints() []byte {

@@ -27,6 +27,8 @@ func TestJournalDoc(t *testing.T) {
 	b.WriteString(docHead)
 	b.WriteString("\n## Kinds of events\n\nThe journal's own, and those of requests:\n\n")
 	kindTable(t, &b, constKinds(t, "."))
+	b.WriteString("\nThose of turns, which `internal/run` defines:\n\n")
+	kindTable(t, &b, methodKinds(t, "../run"))
 	b.WriteString("\n## Tables\n\nOf the SQLite file; `internal/journal/sqlite/migrations` has how they came to be.\n\n```sql\n")
 	b.WriteString(tables(t))
 	b.WriteString("```\n")
@@ -121,6 +123,22 @@ func types(files []*ast.File) map[string]*ast.StructType {
 	return structs
 }
 
+// comments are the comments of a folder's types.
+func comments(files []*ast.File) map[string]string {
+	all := map[string]string{}
+	for _, f := range files {
+		for _, d := range f.Decls {
+			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE {
+				for _, s := range g.Specs {
+					s := s.(*ast.TypeSpec)
+					all[s.Name.Name] = g.Doc.Text() + s.Doc.Text()
+				}
+			}
+		}
+	}
+	return all
+}
+
 // members lists the members of a stored form.
 func members(st *ast.StructType) string {
 	var names []string
@@ -176,6 +194,37 @@ func constKinds(t *testing.T, dir string) (kinds []kind) {
 			}
 			return true
 		})
+	}
+	return kinds
+}
+
+// methodKinds are the kinds that types say in a method Kind, in the order of the
+// sources; the stored form of T is the type storedT.
+func methodKinds(t *testing.T, dir string) (kinds []kind) {
+	files := source(t, dir)
+	structs, comments := types(files), comments(files)
+	for _, f := range files {
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Name.Name != "Kind" || fn.Recv == nil || len(fn.Body.List) != 1 {
+				continue
+			}
+			recv, isIdent := fn.Recv.List[0].Type.(*ast.Ident)
+			ret, isReturn := fn.Body.List[0].(*ast.ReturnStmt)
+			if !isIdent || !isReturn {
+				continue
+			}
+			lit, isLit := ret.Results[0].(*ast.BasicLit)
+			stored := structs["stored"+recv.Name]
+			if !isLit || stored == nil {
+				continue
+			}
+			name, err := strconv.Unquote(lit.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kinds = append(kinds, kind{name, sentence(recv.Name, comments[recv.Name]), members(stored)})
+		}
 	}
 	return kinds
 }

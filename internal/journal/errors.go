@@ -16,6 +16,8 @@ var (
 	ErrFull = errors.New("no space left for the journal")
 	// ErrPurged: the payload was purged.
 	ErrPurged = errors.New("the payload was purged")
+	// ErrAltered: what was read is not what was written.
+	ErrAltered = errors.New("it was altered")
 	// ErrClosed: the store is closed.
 	ErrClosed = errors.New("the journal is closed")
 	// ErrUsed: the decision was used before.

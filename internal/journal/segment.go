@@ -51,13 +51,20 @@ type segment struct {
 	text    []byte
 }
 
+// From says how much of each channel's text there is already, where a call goes
+// on that was taken up before.
+func (s *Segments) From(ends map[string]int64) { s.ends = maps.Clone(ends) }
+
+// Ends returns how much of each channel's text there is.
+func (s *Segments) Ends() map[string]int64 { return maps.Clone(s.ends) }
+
 // Add takes the next text of a channel. Text may be cut inside a rune: such a
 // rune goes whole into the segment of its end.
 func (s *Segments) Add(channel, text string, now time.Time) {
 	text = s.cut[channel] + text
 	whole := text[:len(text)-partial(text)]
-	if s.ends == nil {
-		s.ends, s.cut = map[string]int64{}, map[string]string{}
+	if s.cut == nil {
+		s.cut = map[string]string{}
 	}
 	s.cut[channel] = text[len(whole):]
 	s.add(channel, whole, now)
@@ -75,6 +82,9 @@ func (s *Segments) add(channel, text string, now time.Time) {
 	}
 	last := &s.done[len(s.done)-1]
 	last.text = append(last.text, text...)
+	if s.ends == nil {
+		s.ends = map[string]int64{}
+	}
 	s.ends[channel] += int64(len(text))
 	s.bytes += len(text)
 }

@@ -55,7 +55,8 @@ type Reader interface {
 	// is held while the caller works, and what is appended meanwhile may show.
 	Events(ctx context.Context, ref Ref, after uint64) iter.Seq2[Record, error]
 
-	// Snapshot returns the last snapshot; ErrNotFound if there is none.
+	// Snapshot returns the last snapshot; ErrNotFound if there is none, ErrAltered
+	// if its keyed digest does not fit.
 	Snapshot(ctx context.Context, ref Ref) (Snapshot, error)
 
 	// Question returns an approval's row, or ErrNotFound.

@@ -40,15 +40,16 @@ func Verify(ctx context.Context, s Store, ref Ref, expect Link) (Report, error) 
 		if err != nil {
 			return rep, err
 		}
-		if why := misfit(s.Key(), rep.Tail, r); why != "" {
-			rep.Broken = &Broken{Seq: rep.Tail.Seq + 1, Why: why}
+		next, broken := rep.Tail.Follow(s.Key(), r)
+		if broken != nil {
+			rep.Broken = broken
 			return rep, nil
 		}
 		rep.Events++
 		if !r.Purged.IsZero() {
 			rep.Purged++
 		}
-		rep.Tail = Tail{Seq: r.Seq, Link: r.Link}
+		rep.Tail = next
 		passed = passed || r.Link == expect
 		if why := pastEnd(run, r); why != "" {
 			rep.Broken = &Broken{Seq: r.Seq, Why: why}
@@ -74,6 +75,15 @@ func pastEnd(run Run, r Record) string {
 		return fmt.Sprintf("put in: the run ended with event %d", run.Tail.Seq)
 	}
 	return ""
+}
+
+// Follow checks that a record is the one behind the tail, unaltered, and returns
+// the tail behind it. Whoever acts on what a log says follows it.
+func (t Tail) Follow(key Key, r Record) (Tail, *Broken) {
+	if why := misfit(key, t, r); why != "" {
+		return t, &Broken{Seq: t.Seq + 1, Why: why}
+	}
+	return Tail{Seq: r.Seq, Link: r.Link}, nil
 }
 
 // misfit says why an event cannot follow the tail; empty if it can.

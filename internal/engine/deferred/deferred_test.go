@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"testing"
@@ -11,10 +12,13 @@ import (
 
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 
+	"github.com/stoplog/stoplog/internal/approval"
 	"github.com/stoplog/stoplog/internal/engine"
 	"github.com/stoplog/stoplog/internal/engine/deferred"
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/journal/sqlite"
+	"github.com/stoplog/stoplog/internal/run"
+	"github.com/stoplog/stoplog/internal/signal"
 )
 
 var _ engine.Jobs = (*deferred.Jobs[*sql.Tx])(nil)
@@ -75,6 +79,81 @@ func created(t *testing.T, s journal.Store) journal.Ref {
 	}
 	return ref
 }
+
+// An engine whose sweep is an hour away goes on with a run at once when a process
+// without an engine has decided what it asks: the job is in that decision's
+// transaction.
+func TestEngineIsWoken(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "stoplog.db")
+	s, jobs := open(t, path)
+	e, err := engine.New(engine.Options{Store: s, Agents: gated{}, Jobs: jobs, Lease: 4 * time.Hour, Tick: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := jobs.Start(t.Context(), e.Wake); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := jobs.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	ref, err := e.Start(t.Context(), engine.Task{Text: "do it", Starter: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	paused := false
+	for n, err := range e.Watch(t.Context(), ref, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, ok := n.(engine.Happened)
+		if !ok || h.State.Status() != run.StatusWaitingApproval || paused {
+			continue
+		}
+		paused = true
+		other, theirs := open(t, path)
+		q := h.State.Questions[0]
+		row, err := other.Question(t.Context(), ref.Tenant, journal.ID(q.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := approval.Decision{ID: row.ID, Digest: row.Digest, State: journal.QuestionApproved, By: "bea"}
+		if _, err := engine.Decide(t.Context(), other, theirs, ref.Tenant, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, err := s.Run(t.Context(), ref); err != nil || r.Status != journal.Completed || !paused {
+		t.Errorf("it came to %s, %v", r.Status, err)
+	}
+}
+
+// gated is an agent whose model makes one call that a person must approve.
+type gated struct{}
+
+func (g gated) Agent(context.Context, journal.Run) (engine.Agent, error) {
+	return engine.Agent{Model: g, Tools: g, Evaluator: g}, nil
+}
+
+func (gated) Messages(engine.ModelCall, int) ([]json.RawMessage, error) { return nil, nil }
+
+func (gated) Ask(_ context.Context, c engine.ModelCall, _ engine.Show) run.Event {
+	if c.Step > 1 {
+		return run.ModelAnswered{Answer: run.Answer{Text: "done"}}
+	}
+	return run.ModelAnswered{Answer: run.Answer{Calls: []run.Call{{Tool: "write", Args: `{}`, Ruling: run.Gated}}}}
+}
+
+func (gated) Call(context.Context, engine.ToolCall) engine.ToolResult {
+	return engine.ToolResult{Text: "written"}
+}
+
+func (gated) Evaluate(context.Context, signal.History) signal.Evaluation { return signal.Evaluation{} }
 
 // A wake-up is carried out by whichever process has an engine up, once its
 // transaction has committed, not before its time, and not at all if it has not.

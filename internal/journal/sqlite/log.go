@@ -99,8 +99,9 @@ func (t *txn) Save(ctx context.Context, l journal.Lease, s journal.Snapshot) err
 	if s.Seq != tl.Seq {
 		return fail(fmt.Errorf("the log ends at %d: a snapshot is of its end", tl.Seq))
 	}
-	err = t.exec(ctx, `INSERT OR REPLACE INTO snapshots (tenant, run, seq, version, key_id, state) VALUES (?, ?, ?, ?, ?, ?)`,
-		l.Tenant, l.Run, s.Seq, s.Version, plain, pack(s.State))
+	digest := t.s.key.Snapshot(l.Ref, s)
+	err = t.exec(ctx, `INSERT OR REPLACE INTO snapshots (tenant, run, seq, version, key_id, state, digest) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		l.Tenant, l.Run, s.Seq, s.Version, plain, pack(s.State), digest[:])
 	if err != nil {
 		return fail(err)
 	}

@@ -115,13 +115,17 @@ func TestProcesses(t *testing.T) {
 	const writers, each = 4, 150
 	var kids []child
 	var leases []journal.Lease
-	for range writers {
+	const victim = 0 // which would write for ever
+	for i := range writers {
 		l := leased(t, s)
 		leases = append(leases, l)
-		kids = append(kids, start(t, "write", path, string(l.Run), fmt.Sprint(l.Fence), fmt.Sprint(each)))
+		n := each
+		if i == victim {
+			n = 1 << 30
+		}
+		kids = append(kids, start(t, "write", path, string(l.Run), fmt.Sprint(l.Fence), fmt.Sprint(n)))
 	}
 	told := make([]uint64, writers)
-	victim := 0
 	for kids[victim].lines.Scan() {
 		if told[victim]++; told[victim] == each/3 {
 			if err := kids[victim].Process.Kill(); err != nil {

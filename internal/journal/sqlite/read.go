@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"crypto/hmac"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ type reader struct {
 		QueryContext(context.Context, string, ...any) (*sql.Rows, error)
 		QueryRowContext(context.Context, string, ...any) *sql.Row
 	}
+	key journal.Key
 }
 
 type nullTime = sql.NullInt64
@@ -174,10 +176,14 @@ func (r reader) events(ctx context.Context, ref journal.Ref, after uint64) ([]jo
 
 // Snapshot implements [journal.Reader].
 func (r reader) Snapshot(ctx context.Context, ref journal.Ref) (s journal.Snapshot, err error) {
-	err = r.q.QueryRowContext(ctx, `SELECT seq, version, state FROM snapshots WHERE tenant = ? AND run = ?`,
-		ref.Tenant, ref.Run).Scan(&s.Seq, &s.Version, &s.State)
+	var digest []byte
+	err = r.q.QueryRowContext(ctx, `SELECT seq, version, state, digest FROM snapshots WHERE tenant = ? AND run = ?`,
+		ref.Tenant, ref.Run).Scan(&s.Seq, &s.Version, &s.State, &digest)
 	if err == nil {
 		s.State, err = unpack(s.State)
+	}
+	if want := r.key.Snapshot(ref, s); err == nil && !hmac.Equal(digest, want[:]) {
+		err = journal.ErrAltered
 	}
 	if err != nil {
 		return s, fmt.Errorf("read the snapshot of run %s: %w", ref, mapError(err))

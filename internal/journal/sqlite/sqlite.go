@@ -101,7 +101,7 @@ func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err := s.open(ctx, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), s.closePools())
 	}
-	s.reader = reader{q: s.read}
+	s.reader = reader{q: s.read, key: s.key}
 	s.writer = newWriter(s)
 	return s, nil
 }

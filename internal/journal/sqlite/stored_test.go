@@ -253,6 +253,30 @@ func TestGroupCommit(t *testing.T) {
 	}
 }
 
+// A snapshot that was altered, or is another's, is not read.
+func TestSnapshotAltered(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "stoplog.db")
+	s := open(t, path)
+	db := raw(t, path)
+	for _, change := range []string{
+		`state = CAST('other' AS BLOB)`, `seq = 2`, `version = 2`, `digest = zeroblob(32)`,
+		`state = (SELECT state FROM snapshots ORDER BY run LIMIT 1), digest = (SELECT digest FROM snapshots ORDER BY run LIMIT 1)`,
+	} {
+		l := leased(t, s)
+		at := appendTo(t, s, l, text(t, "1"))
+		update(t, s, func(ctx context.Context, tx journal.Tx) error {
+			return tx.Save(ctx, l, journal.Snapshot{Seq: at.Seq, Version: 1, State: []byte("state of " + l.Run)})
+		})
+		if _, err := s.Snapshot(t.Context(), l.Ref); err != nil {
+			t.Error(err)
+		}
+		execSQL(t, db, `UPDATE snapshots SET `+change+` WHERE run = ?`, l.Run)
+		if _, err := s.Snapshot(t.Context(), l.Ref); !errors.Is(err, journal.ErrAltered) {
+			t.Errorf("%s: got error %v", change, err)
+		}
+	}
+}
+
 // Text in any bytes goes through the file unharmed, packed or not.
 func TestSnapshotBytes(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "stoplog.db"))

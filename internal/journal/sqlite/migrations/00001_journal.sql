@@ -88,6 +88,7 @@ CREATE TABLE snapshots (
     version INTEGER NOT NULL,
     key_id  TEXT    NOT NULL,
     state   BLOB    NOT NULL,
+    digest  BLOB    NOT NULL,
     PRIMARY KEY (tenant, run)
 ) STRICT, WITHOUT ROWID;
 
