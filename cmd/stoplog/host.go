@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,10 +14,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+
 	"github.com/stoplog/stoplog/internal/api"
 	"github.com/stoplog/stoplog/internal/chat"
+	"github.com/stoplog/stoplog/internal/config"
 	"github.com/stoplog/stoplog/internal/dial"
 	"github.com/stoplog/stoplog/internal/engine"
+	"github.com/stoplog/stoplog/internal/engine/deferred"
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/journal/sqlite"
 )
@@ -32,12 +37,16 @@ type house interface {
 // host is a server that has a journal in hand: an engine, and the control
 // interface before it, on the socket beside the journal.
 type host struct {
-	store  *sqlite.Store
-	engine *engine.Engine
-	server *http.Server
-	house  func() error // closes it
-	lock   *os.File
-	ended  chan error
+	store   *sqlite.Store
+	pool    *sql.DB // of the queue
+	jobs    *deferred.Jobs[*sql.Tx]
+	engine  *engine.Engine
+	api     *api.Server
+	server  *http.Server
+	house   func() error // closes it
+	lock    *os.File
+	started bool // the queue is worked at
+	ended   chan error
 }
 
 // openHost takes the journal in hand, if nobody has; else it fails with errTaken.
@@ -63,16 +72,40 @@ func openHost(ctx context.Context, path string, open func(*sqlite.Store) (house,
 	if err != nil {
 		return nil, fmt.Errorf("name this machine: %w", err)
 	}
-	if h.engine, err = engine.New(engine.Options{Store: h.store, Agents: agents, Host: name}); err != nil {
+	if err := h.openQueue(ctx); err != nil {
 		return nil, err
 	}
+	if h.engine, err = engine.New(engine.Options{Store: h.store, Agents: agents, Jobs: h.jobs, Host: name}); err != nil {
+		return nil, err
+	}
+	if held, ok := agents.(interface{ Hold(journal.Worker) }); ok {
+		held.Hold(h.engine.Worker())
+	}
+	if err := h.jobs.Start(context.WithoutCancel(ctx), h.engine.Wake); err != nil {
+		return nil, err
+	}
+	h.started = true
 	listener, err := listen(socketOf(h.store.Path()))
 	if err != nil {
 		return nil, err
 	}
-	h.server = &http.Server{Handler: h.handler(agents), ReadHeaderTimeout: 10 * time.Second}
+	h.api = h.handler(agents)
+	h.server = &http.Server{Handler: h.api, ReadHeaderTimeout: 10 * time.Second}
 	go func() { h.ended <- h.server.Serve(listener) }()
 	return h, nil
+}
+
+// openQueue opens the queue of what is deferred, in the journal's own file.
+func (h *host) openQueue(ctx context.Context) (err error) {
+	if h.pool, err = h.store.Pool(); err != nil {
+		return err
+	}
+	driver := riversqlite.New(h.pool)
+	if err := h.store.Locked(func() error { return deferred.Migrate(ctx, driver) }); err != nil {
+		return err
+	}
+	h.jobs, err = deferred.New(driver, sqlite.SQL, nil)
+	return err
 }
 
 // handler is the control interface.
@@ -96,6 +129,9 @@ func (h *host) close() error {
 			errs = append(errs, err)
 		}
 	}
+	if h.started {
+		errs = append(errs, h.jobs.Stop(context.Background()))
+	}
 	if h.engine != nil {
 		ctx, stop := context.WithTimeout(context.Background(), closeIn)
 		errs = append(errs, h.engine.Close(ctx))
@@ -106,6 +142,9 @@ func (h *host) close() error {
 	}
 	if h.lock != nil {
 		errs = append(errs, h.lock.Close())
+	}
+	if h.pool != nil {
+		errs = append(errs, h.pool.Close())
 	}
 	if h.store != nil {
 		errs = append(errs, h.store.Close())
@@ -165,8 +204,15 @@ func listen(path string) (net.Listener, error) {
 
 // reach gives a client of the server that has the journal in hand; without one,
 // one is started for as long as the client is used.
-func reach(ctx context.Context, w *world, f journalFlags, config string) (*api.Client, func(), error) {
-	path, err := f.path(w)
+func reach(ctx context.Context, w *world, f journalFlags, file string) (*api.Client, func(), error) {
+	var conf *config.Config
+	if file != "" {
+		var err error
+		if conf, err = config.Load(file); err != nil {
+			return nil, nil, failf(exitUsage, "%w", err)
+		}
+	}
+	path, err := f.path(w, conf)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -174,7 +220,7 @@ func reach(ctx context.Context, w *world, f journalFlags, config string) (*api.C
 		if server, ok := dialServer(ctx, path); ok {
 			return server.Client, server.hangUp, nil
 		}
-		h, err := openHost(ctx, path, func(s *sqlite.Store) (house, func() error, error) { return w.house(w, config, s) })
+		h, err := openHost(ctx, path, func(s *sqlite.Store) (house, func() error, error) { return w.house(w, file, s) })
 		if errors.Is(err, errTaken) {
 			continue // it began in between
 		}

@@ -3,64 +3,92 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 
 	"github.com/stoplog/stoplog/govern"
+	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/internal/agent"
 	"github.com/stoplog/stoplog/internal/config"
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/journal/sqlite"
+	"github.com/stoplog/stoplog/internal/requestlog"
+	loop "github.com/stoplog/stoplog/internal/run"
 	"github.com/stoplog/stoplog/internal/signal"
 )
 
-// openHouse makes the agents of a configuration, which work in this folder. What
-// passes the door is recorded beside the journal, in the file of serve.
+// A home is a house over a configuration: its door, its agents, and the log of
+// what passes the door, in the journal.
+type home struct {
+	*agent.Agents
+	door *govern.Transport
+	log  *requestlog.Log
+}
+
+// Hold says under whose name requests are held in the journal.
+func (h home) Hold(w journal.Worker) { h.log.Hold(w) }
+
+// openHouse makes the agents of a configuration that is found, or named.
 func openHouse(w *world, file string, store *sqlite.Store) (house, func() error, error) {
 	conf, err := loadConfig(file, w)
 	if err != nil {
 		return nil, nil, err
 	}
+	h, err := openHome(w, conf, store)
+	if err != nil {
+		return nil, nil, err
+	}
+	return h, h.door.Close, nil
+}
+
+// openHome makes a configuration's door and its agents, which work in this folder.
+func openHome(w *world, conf *config.Config, store *sqlite.Store) (home, error) {
 	workdir, err := filepath.Abs(".")
 	if err == nil {
 		workdir, err = filepath.EvalSymlinks(workdir)
 	}
 	if err != nil {
-		return nil, nil, failf(exitError, "find this folder: %w", err)
+		return home{}, failf(exitError, "find this folder: %w", err)
 	}
-	profiles, err := agentProfiles(conf)
+	guards, err := compileGuards(conf, store.Key().Fingerprints())
 	if err != nil {
-		return nil, nil, err
+		return home{}, failf(exitUsage, "%w", err)
 	}
-	records, err := govern.OpenRecordFile(filepath.Join(filepath.Dir(store.Path()), "requests.jsonl"))
+	profiles, err := agentProfiles(conf, guards)
 	if err != nil {
-		return nil, nil, failf(exitError, "%w", err)
+		return home{}, err
 	}
-	door, err := openDoor(conf, w.getenv, store.Key().Fingerprints(), records.Append)
-	if err != nil {
-		return nil, nil, errors.Join(failf(exitUsage, "%w", err), records.Close())
+	h := home{log: requestlog.New(store)}
+	if h.door, err = openDoor(conf, w.getenv, guards, h.log.Record); err != nil {
+		return home{}, failf(exitUsage, "%w", err)
 	}
-	agents, err := agent.New(door, store, workdir, profiles...)
-	if err != nil {
-		return nil, nil, errors.Join(err, records.Close())
+	if h.Agents, err = agent.New(h.door, store, workdir, profiles...); err != nil {
+		return home{}, errors.Join(err, h.door.Close())
 	}
-	return agents, records.Close, nil
+	return h, nil
 }
 
 // agentProfiles are the profiles that can run agents, the default one first.
-func agentProfiles(conf *config.Config) ([]agent.Profile, error) {
-	evaluator, err := signal.New(signal.Options{})
-	if err != nil {
-		return nil, err
-	}
+func agentProfiles(conf *config.Config, guards map[string]guard.Guard) ([]agent.Profile, error) {
 	var all []agent.Profile
 	for _, p := range conf.Profiles {
+		evaluator, err := signal.New(signal.Options{Enforced: p.Signals, StepCap: p.Limits.MaxIterations})
+		if err != nil {
+			return nil, fmt.Errorf("profile %s: %w", p.Name, err)
+		}
 		effective, err := effective(conf, p)
 		if err != nil {
 			return nil, err
 		}
 		made := agent.Profile{
-			Name: p.Name, Model: p.Model, Capture: journal.Capture(p.Capture), Evaluator: evaluator, Effective: effective,
+			Name: p.Name, Model: p.Model, System: p.System, Capture: journal.Capture(p.Capture),
+			Evaluator: evaluator, Effective: effective, Output: members(guards, p.Output),
+			Limits: loop.Limits{
+				MaxIterations: p.Limits.MaxIterations, Timeout: p.Limits.Timeout, Stall: p.Limits.Stall,
+				Malformed: p.Limits.Malformed, ToolErrors: p.Limits.ToolErrors,
+			},
+			Expire: p.Approvals.Expire, SecondPerson: p.Approvals.SecondPerson,
 		}
 		if len(p.Upstreams) > 0 {
 			first, _ := conf.Upstream(p.Upstreams[0])

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stoplog/stoplog/internal/api"
+	"github.com/stoplog/stoplog/internal/config"
 	"github.com/stoplog/stoplog/internal/dial"
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/journal/sqlite"
@@ -23,12 +24,22 @@ type journalFlags struct {
 }
 
 // journalHelp is for the help of those commands.
-const journalHelp = `The journal is --store, else stoplog/stoplog.db in $XDG_STATE_HOME or ~/.local/state.`
+const journalHelp = `The journal is --store, else the configuration's store, else stoplog/stoplog.db in $XDG_STATE_HOME or ~/.local/state.`
 
-// path is where the journal is, or would be.
-func (f journalFlags) path(w *world) (string, error) {
+// path is where the journal of a configuration is, or would be; nil is the
+// configuration that is found.
+func (f journalFlags) path(w *world, conf *config.Config) (string, error) {
 	if f.Store != "" {
 		return filepath.Abs(f.Store)
+	}
+	if conf == nil {
+		var err error
+		if conf, err = config.Load(config.Find("", w.getenv)); err != nil {
+			return "", failf(exitUsage, "%w", err).hint("name a journal with --store")
+		}
+	}
+	if conf.Store != "" {
+		return filepath.Abs(conf.Store)
 	}
 	dir, err := stateDir(w.getenv)
 	if err != nil {
@@ -39,7 +50,7 @@ func (f journalFlags) path(w *world) (string, error) {
 
 // open opens a journal that is there.
 func (f journalFlags) open(ctx context.Context, w *world) (*sqlite.Store, error) {
-	path, err := f.path(w)
+	path, err := f.path(w, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -7,20 +7,22 @@ import (
 	"net"
 	"net/http"
 	"os/signal"
-	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
-	"github.com/stoplog/stoplog/govern"
 	"github.com/stoplog/stoplog/internal/config"
 	"github.com/stoplog/stoplog/internal/diag"
 	"github.com/stoplog/stoplog/internal/gateway"
+	"github.com/stoplog/stoplog/internal/journal/sqlite"
+	judge "github.com/stoplog/stoplog/internal/signal"
 )
 
 type serveCommand struct {
 	Config string `placeholder:"FILE" help:"The configuration, in place of the one that would be found."`
 	Listen string `placeholder:"HOST:PORT" help:"Where to listen, in place of what the configuration says; port 0 is any free one."`
 	JSON   bool   `help:"Give the address as JSON."`
+	journalFlags
 }
 
 func (*serveCommand) Help() string {
@@ -31,7 +33,9 @@ func (*serveCommand) Help() string {
 
 Your own key passes through to the provider, unless the configuration has one. Without a configuration the built-in profile holds: secrets and credentials are redacted in answers, and everything found is recorded (stoplog check-config shows it).
 
-What happened to a request is in the header Stoplog-Run and, unless it was plain allow, in a member "stoplog" of the answer. Records go to stoplog/requests.jsonl in $XDG_STATE_HOME or ~/.local/state.
+What happened to a request is in the header Stoplog-Run and, unless it was plain allow, in a member "stoplog" of the answer. Its record is a run in the journal (stoplog runs, stoplog why RUN). ` + journalHelp + `
+
+The same address serves agents (POST /chat/stream), runs and approvals (/v1/…), and so does a socket beside the journal, which the other commands use.
 
 The address is on stdout, one line, once it listens; SIGINT or SIGTERM ends it when the answers under way have ended, a second one at once.
 
@@ -55,28 +59,33 @@ func (c *serveCommand) Run(w *world) error {
 		}
 		conf.Listen = c.Listen
 	}
-	dir, err := stateDir(w.getenv)
+	path, err := c.path(w, conf)
 	if err != nil {
-		return failf(exitError, "%w", err)
+		return err
 	}
-	key, err := fingerprintKey(dir)
-	if err != nil {
-		return failf(exitError, "make the key of fingerprints: %w", err)
+	var at home
+	h, err := openHost(context.Background(), path, func(store *sqlite.Store) (house, func() error, error) {
+		if at, err = openHome(w, conf, store); err != nil {
+			return nil, nil, err
+		}
+		return at, at.door.Close, nil
+	})
+	if errors.Is(err, errTaken) {
+		return failf(exitError, "%w: %s", err, path).hint("end that server, or name another journal with --store")
 	}
-	records, err := govern.OpenRecordFile(filepath.Join(dir, "requests.jsonl"))
 	if err != nil {
-		return failf(exitError, "%w", err)
-	}
-	defer records.Close()
-	door, err := openDoor(conf, w.getenv, key, records.Append)
-	if err != nil {
-		return failf(exitUsage, "%w", err)
+		return err
 	}
 	for _, p := range conf.Profiles {
-		input, output := door.Waits(p.Name)
+		input, output := at.door.Waits(p.Name)
 		w.voice.sayf("profile %s: of requests, %s; of answers, %s", p.Name, input, output)
 	}
-	return serve(w, c.JSON, conf, door)
+	evaluator, err := judge.New(judge.Options{})
+	if err != nil {
+		return errors.Join(err, h.close())
+	}
+	w.voice.sayf("signals that are not built yet, and judge nothing: %s", strings.Join(evaluator.NotBuilt(), ", "))
+	return errors.Join(serve(w, c.JSON, conf, at.door, h), h.close())
 }
 
 // loadConfig reads the configuration and says what a person should know of it.
@@ -98,7 +107,7 @@ func loadConfig(name string, w *world) (*config.Config, error) {
 }
 
 // serve listens until a signal comes.
-func serve(w *world, asJSON bool, conf *config.Config, door http.RoundTripper) error {
+func serve(w *world, asJSON bool, conf *config.Config, door http.RoundTripper, h *host) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	listener, err := net.Listen("tcp", conf.Listen)
@@ -106,7 +115,12 @@ func serve(w *world, asJSON bool, conf *config.Config, door http.RoundTripper) e
 		return failf(exitError, "listen on %s: %w", conf.Listen, err).hint("choose another port with --listen 127.0.0.1:0")
 	}
 	g := gateway.New(door, mounts(conf)...)
-	server := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	mux := http.NewServeMux()
+	mux.Handle("/", g)
+	for _, path := range h.api.Paths() {
+		mux.Handle(path, h.api)
+	}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	if err := announce(w, asJSON, listener.Addr().String(), g.Paths()); err != nil {

@@ -24,11 +24,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/stoplog/stoplog/govern"
+	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/internal/chat"
 	"github.com/stoplog/stoplog/internal/engine"
 	"github.com/stoplog/stoplog/internal/journal"
@@ -46,6 +49,12 @@ type Profile struct {
 	Limits    run.Limits
 	Capture   journal.Capture
 	Evaluator engine.Evaluator
+	// Output judges stoplog's own last words, as it does the model's.
+	Output []guard.Member
+	// Expire is how long a question waits for a person; 0 is a day. SecondPerson:
+	// whoever started a run may not decide what it asks.
+	Expire       time.Duration
+	SecondPerson bool
 	// Effective is the profile in force, all of it: what its digest is of.
 	Effective json.RawMessage
 }
@@ -117,7 +126,21 @@ func (a *Agents) Agent(ctx context.Context, row journal.Run) (engine.Agent, erro
 		profile: p, said: said, sessions: s,
 		client: &llm.Client{Protocol: p.Protocol, Transport: a.door},
 	}
-	return engine.Agent{Model: m, Tools: s, Evaluator: p.Evaluator, ProfileDigest: p.digest}, nil
+	return engine.Agent{
+		Model: m, Tools: s, Evaluator: p.Evaluator, Screen: p.screen,
+		ProfileDigest: p.digest, Expire: p.Expire, SecondPerson: p.SecondPerson,
+	}, nil
+}
+
+// screen judges the words with which a run ends: they may name what a model named.
+func (p profile) screen(ctx context.Context, text string) string {
+	f := guard.NewFilter(guard.NewChain(guard.Options{}, p.Output...).Open(ctx, guard.Channel{Name: "message", Role: "assistant"}))
+	out, _ := f.Write(nil, []byte(text))
+	out, step := f.Close(out)
+	if step.Stop != nil {
+		return fmt.Sprintf("Stopped. The words that say why were withheld by %s.", step.Stop.Rule)
+	}
+	return string(out)
 }
 
 // sessions opens a session for each thing that is asked of it: a folder that is
@@ -151,16 +174,18 @@ type fenced struct{}
 func (fenced) Begin(context.Context, govern.Start) error               { return nil }
 func (fenced) Done(context.Context, govern.Start, govern.Result) error { return nil }
 
-// Call implements [engine.Tools]. The engine has seen to the approval of a call
-// that needs one: it was given for the digest that the session asks for now.
+// Call implements [engine.Tools]. A call that a person approved carries that
+// approval to the session, which holds it against the call that would run.
 func (s *sessions) Call(ctx context.Context, c engine.ToolCall) (r engine.ToolResult) {
-	call := govern.Call{Step: c.Step, Number: c.Call, Tool: c.Tool, Args: c.Args}
 	err := s.with(c.Run, func(session *govern.Session) error {
 		var approval govern.Approval
-		if need, ok := session.Judge(call).(govern.NeedsApproval); ok {
-			approval = govern.Approval{ID: string(c.Run.Run), Digest: need.Digest}
+		if c.Approved {
+			var err error
+			if approval, err = s.approval(ctx, c); err != nil {
+				return err
+			}
 		}
-		result, err := session.Call(ctx, call, approval)
+		result, err := session.Call(ctx, govern.Call{Step: c.Step, Number: c.Call, Tool: c.Tool, Args: c.Args}, approval)
 		r = engine.ToolResult{Text: result.Text, Failed: result.Failed}
 		return err
 	})
@@ -168,4 +193,25 @@ func (s *sessions) Call(ctx context.Context, c engine.ToolCall) (r engine.ToolRe
 		return engine.ToolResult{Text: "the call could not be made: " + err.Error(), Failed: true}
 	}
 	return r
+}
+
+// approval finds what a person approved for a call.
+func (s *sessions) approval(ctx context.Context, c engine.ToolCall) (govern.Approval, error) {
+	q := journal.QuestionQuery{Tenant: c.Run.Tenant, Run: c.Run.Run, State: journal.QuestionApproved}
+	for {
+		rows, err := s.agents.store.Questions(ctx, q)
+		if err != nil {
+			return govern.Approval{}, fmt.Errorf("look for the approval: %w", err)
+		}
+		if len(rows) == 0 {
+			return govern.Approval{}, errors.New("there is no approval of it")
+		}
+		for _, row := range rows {
+			q.Before = row.ID
+			var shown struct{ Step, Call int }
+			if row.About == run.AboutCall.String() && json.Unmarshal(row.Shown, &shown) == nil && shown.Step == c.Step && shown.Call == c.Call {
+				return govern.Approval{ID: string(row.ID), Digest: govern.Digest(row.Digest)}, nil
+			}
+		}
+	}
 }

@@ -41,6 +41,7 @@ type Verdict struct {
 type Settled struct {
 	Status string `json:"status"`
 	Reason string `json:"reason"`
+	Detail string `json:"detail,omitempty"` // a sentence for people
 	Usage  Usage  `json:"usage"`
 }
 
