@@ -34,6 +34,7 @@ type house interface {
 type host struct {
 	store  *sqlite.Store
 	engine *engine.Engine
+	api    *api.Server
 	server *http.Server
 	house  func() error // closes it
 	lock   *os.File
@@ -70,17 +71,13 @@ func openHost(ctx context.Context, path string, open func(*sqlite.Store) (house,
 	if err != nil {
 		return nil, err
 	}
-	h.server = &http.Server{Handler: h.handler(agents), ReadHeaderTimeout: 10 * time.Second}
-	go func() { h.ended <- h.server.Serve(listener) }()
-	return h, nil
-}
-
-// handler is the control interface.
-func (h *host) handler(agents house) *api.Server {
-	return api.New(api.Options{
+	h.api = api.New(api.Options{
 		Store: h.store, Engine: conductor{h.engine, agents}, Live: liveText{h.engine},
 		IDs: journal.NewIDs(time.Now, rand.Reader),
 	})
+	h.server = &http.Server{Handler: h.api, ReadHeaderTimeout: 10 * time.Second}
+	go func() { h.ended <- h.server.Serve(listener) }()
+	return h, nil
 }
 
 // closeIn is how long tool calls that are under way may take when the host ends.
@@ -91,6 +88,7 @@ const closeIn = 5 * time.Second
 func (h *host) close() error {
 	var errs []error
 	if h.server != nil {
+		h.api.End()
 		errs = append(errs, h.server.Close())
 		if err := <-h.ended; !errors.Is(err, http.ErrServerClosed) {
 			errs = append(errs, err)

@@ -14,21 +14,11 @@ import (
 	"github.com/stoplog/stoplog/internal/signal"
 )
 
-// openHouse makes the agents of a configuration, which work in this folder. What
-// passes the door is recorded beside the journal, in the file of serve.
+// openHouse makes the agents of a configuration file, and the function that closes
+// what they use. What passes the door is recorded beside the journal, in the file
+// of serve.
 func openHouse(w *world, file string, store *sqlite.Store) (house, func() error, error) {
 	conf, err := loadConfig(file, w)
-	if err != nil {
-		return nil, nil, err
-	}
-	workdir, err := filepath.Abs(".")
-	if err == nil {
-		workdir, err = filepath.EvalSymlinks(workdir)
-	}
-	if err != nil {
-		return nil, nil, failf(exitError, "find this folder: %w", err)
-	}
-	profiles, err := agentProfiles(conf)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -40,11 +30,28 @@ func openHouse(w *world, file string, store *sqlite.Store) (house, func() error,
 	if err != nil {
 		return nil, nil, errors.Join(failf(exitUsage, "%w", err), records.Close())
 	}
-	agents, err := agent.New(door, store, workdir, profiles...)
+	agents, err := agentsBehind(door, conf, store)
 	if err != nil {
 		return nil, nil, errors.Join(err, records.Close())
 	}
 	return agents, records.Close, nil
+}
+
+// agentsBehind makes the agents of a configuration, which ask through the door and
+// work in this folder.
+func agentsBehind(door *govern.Transport, conf *config.Config, store *sqlite.Store) (*agent.Agents, error) {
+	workdir, err := filepath.Abs(".")
+	if err == nil {
+		workdir, err = filepath.EvalSymlinks(workdir)
+	}
+	if err != nil {
+		return nil, failf(exitError, "find this folder: %w", err)
+	}
+	profiles, err := agentProfiles(conf)
+	if err != nil {
+		return nil, err
+	}
+	return agent.New(door, store, workdir, profiles...)
 }
 
 // agentProfiles are the profiles that can run agents, the default one first.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -15,9 +16,11 @@ import (
 	"github.com/stoplog/stoplog/internal/config"
 	"github.com/stoplog/stoplog/internal/diag"
 	"github.com/stoplog/stoplog/internal/gateway"
+	"github.com/stoplog/stoplog/internal/journal/sqlite"
 )
 
 type serveCommand struct {
+	journalFlags
 	Config string `placeholder:"FILE" help:"The configuration, in place of the one that would be found."`
 	Listen string `placeholder:"HOST:PORT" help:"Where to listen, in place of what the configuration says; port 0 is any free one."`
 	JSON   bool   `help:"Give the address as JSON."`
@@ -32,6 +35,8 @@ func (*serveCommand) Help() string {
 Your own key passes through to the provider, unless the configuration has one. Without a configuration the built-in profile holds: secrets and credentials are redacted in answers, and everything found is recorded (stoplog check-config shows it).
 
 What happened to a request is in the header Stoplog-Run and, unless it was plain allow, in a member "stoplog" of the answer. Records go to stoplog/requests.jsonl in $XDG_STATE_HOME or ~/.local/state.
+
+Agents are asked at POST /chat/stream, and runs and approvals seen and decided under /v1/, here and on the socket beside the journal, which stoplog chat and its like use. They work in the folder that this is started in. ` + journalHelp + `
 
 The address is on stdout, one line, once it listens; SIGINT or SIGTERM ends it when the answers under way have ended, a second one at once.
 
@@ -76,7 +81,33 @@ func (c *serveCommand) Run(w *world) error {
 		input, output := door.Waits(p.Name)
 		w.voice.sayf("profile %s: of requests, %s; of answers, %s", p.Name, input, output)
 	}
-	return serve(w, c.JSON, conf, door)
+	h, err := c.agents(w, conf, door)
+	if err != nil {
+		return err
+	}
+	err = serve(w, c.JSON, conf, door, h)
+	if h != nil {
+		err = errors.Join(err, h.close())
+	}
+	return err
+}
+
+// agents takes the journal in hand, and with it the control interface; nil if
+// another server has it.
+func (c *serveCommand) agents(w *world, conf *config.Config, door *govern.Transport) (*host, error) {
+	path, err := c.path(w)
+	if err != nil {
+		return nil, err
+	}
+	h, err := openHost(context.Background(), path, func(s *sqlite.Store) (house, func() error, error) {
+		agents, err := agentsBehind(door, conf, s)
+		return agents, func() error { return nil }, err
+	})
+	if errors.Is(err, errTaken) {
+		w.voice.sayf("another server has the journal %s in hand: agents are asked there", path)
+		return nil, nil
+	}
+	return h, err
 }
 
 // loadConfig reads the configuration and says what a person should know of it.
@@ -98,7 +129,7 @@ func loadConfig(name string, w *world) (*config.Config, error) {
 }
 
 // serve listens until a signal comes.
-func serve(w *world, asJSON bool, conf *config.Config, door http.RoundTripper) error {
+func serve(w *world, asJSON bool, conf *config.Config, door http.RoundTripper, h *host) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	listener, err := net.Listen("tcp", conf.Listen)
@@ -106,10 +137,17 @@ func serve(w *world, asJSON bool, conf *config.Config, door http.RoundTripper) e
 		return failf(exitError, "listen on %s: %w", conf.Listen, err).hint("choose another port with --listen 127.0.0.1:0")
 	}
 	g := gateway.New(door, mounts(conf)...)
-	server := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	paths := g.Paths()
+	if h != nil {
+		paths = append(paths, h.api.Paths()...)
+	}
+	server := &http.Server{Handler: joined(g, h), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	if h != nil {
+		server.RegisterOnShutdown(h.api.End)
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
-	if err := announce(w, asJSON, listener.Addr().String(), g.Paths()); err != nil {
+	if err := announce(w, asJSON, listener.Addr().String(), paths); err != nil {
 		server.Close()
 		<-ended
 		return err
@@ -126,6 +164,22 @@ func serve(w *world, asJSON bool, conf *config.Config, door http.RoundTripper) e
 		err = errors.Join(err, serr)
 	}
 	return err
+}
+
+// joined is the gateway, and beside it the control interface, if there is one.
+func joined(g *gateway.Gateway, h *host) http.Handler {
+	if h == nil {
+		return g
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, prefix := range h.api.Prefixes() {
+			if strings.HasPrefix(r.URL.Path, prefix) {
+				h.api.ServeHTTP(w, r)
+				return
+			}
+		}
+		g.ServeHTTP(w, r)
+	})
 }
 
 // announce says where it listens, for people or for programs.
