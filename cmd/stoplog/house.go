@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/stoplog/stoplog/govern"
 	"github.com/stoplog/stoplog/internal/agent"
@@ -30,7 +31,7 @@ func openHouse(w *world, file string, store *sqlite.Store) (house, func() error,
 	if err != nil {
 		return nil, nil, errors.Join(failf(exitUsage, "%w", err), records.Close())
 	}
-	agents, err := agentsBehind(door, conf, store)
+	agents, err := agentsBehind(w, door, conf, store)
 	if err != nil {
 		return nil, nil, errors.Join(err, records.Close())
 	}
@@ -39,7 +40,7 @@ func openHouse(w *world, file string, store *sqlite.Store) (house, func() error,
 
 // agentsBehind makes the agents of a configuration, which ask through the door and
 // work in this folder.
-func agentsBehind(door *govern.Transport, conf *config.Config, store *sqlite.Store) (*agent.Agents, error) {
+func agentsBehind(w *world, door *govern.Transport, conf *config.Config, store *sqlite.Store) (*agent.Agents, error) {
 	workdir, err := filepath.Abs(".")
 	if err == nil {
 		workdir, err = filepath.EvalSymlinks(workdir)
@@ -47,7 +48,14 @@ func agentsBehind(door *govern.Transport, conf *config.Config, store *sqlite.Sto
 	if err != nil {
 		return nil, failf(exitError, "find this folder: %w", err)
 	}
-	profiles, err := agentProfiles(conf)
+	evaluator, err := signal.New(signal.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if missing := evaluator.NotBuilt(); len(missing) > 0 {
+		w.voice.sayf("these signals are not built yet and judge nothing: %s", strings.Join(missing, ", "))
+	}
+	profiles, err := agentProfiles(conf, evaluator)
 	if err != nil {
 		return nil, err
 	}
@@ -55,11 +63,7 @@ func agentsBehind(door *govern.Transport, conf *config.Config, store *sqlite.Sto
 }
 
 // agentProfiles are the profiles that can run agents, the default one first.
-func agentProfiles(conf *config.Config) ([]agent.Profile, error) {
-	evaluator, err := signal.New(signal.Options{})
-	if err != nil {
-		return nil, err
-	}
+func agentProfiles(conf *config.Config, evaluator *signal.Evaluator) ([]agent.Profile, error) {
 	var all []agent.Profile
 	for _, p := range conf.Profiles {
 		effective, err := effective(conf, p)

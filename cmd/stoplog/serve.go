@@ -100,7 +100,7 @@ func (c *serveCommand) agents(w *world, conf *config.Config, door *govern.Transp
 		return nil, err
 	}
 	h, err := openHost(context.Background(), path, func(s *sqlite.Store) (house, func() error, error) {
-		agents, err := agentsBehind(door, conf, s)
+		agents, err := agentsBehind(w, door, conf, s)
 		return agents, func() error { return nil }, err
 	})
 	if errors.Is(err, errTaken) {
