@@ -49,8 +49,9 @@ type host struct {
 	ended   chan error
 }
 
-// openHost takes the journal in hand, if nobody has; else it fails with errTaken.
-func openHost(ctx context.Context, path string, open func(*sqlite.Store) (house, func() error, error)) (_ *host, err error) {
+// openHost takes the journal in hand, if nobody has; else it fails with errTaken,
+// or, if it may share, is one more process that advances runs, without a socket.
+func openHost(ctx context.Context, path string, share bool, open func(*sqlite.Store) (house, func() error, error)) (_ *host, err error) {
 	h := &host{ended: make(chan error, 1)}
 	defer func() {
 		if err != nil {
@@ -60,7 +61,7 @@ func openHost(ctx context.Context, path string, open func(*sqlite.Store) (house,
 	if h.store, err = sqlite.Open(ctx, path, sqlite.Options{}); err != nil {
 		return nil, err
 	}
-	if h.lock, err = lockSocket(h.store.Path()); err != nil {
+	if h.lock, err = lockSocket(h.store.Path()); err != nil && !(share && errors.Is(err, errTaken)) {
 		return nil, err
 	}
 	agents, closeHouse, err := open(h.store)
@@ -85,11 +86,14 @@ func openHost(ctx context.Context, path string, open func(*sqlite.Store) (house,
 		return nil, err
 	}
 	h.started = true
+	h.api = h.handler(agents)
+	if h.lock == nil {
+		return h, nil
+	}
 	listener, err := listen(socketOf(h.store.Path()))
 	if err != nil {
 		return nil, err
 	}
-	h.api = h.handler(agents)
 	h.server = &http.Server{Handler: h.api, ReadHeaderTimeout: 10 * time.Second}
 	go func() { h.ended <- h.server.Serve(listener) }()
 	return h, nil
@@ -123,6 +127,9 @@ const closeIn = 5 * time.Second
 // whoever takes it up.
 func (h *host) close() error {
 	var errs []error
+	if h.api != nil {
+		h.api.End()
+	}
 	if h.server != nil {
 		errs = append(errs, h.server.Close())
 		if err := <-h.ended; !errors.Is(err, http.ErrServerClosed) {
@@ -220,7 +227,7 @@ func reach(ctx context.Context, w *world, f journalFlags, file string) (*api.Cli
 		if server, ok := dialServer(ctx, path); ok {
 			return server.Client, server.hangUp, nil
 		}
-		h, err := openHost(ctx, path, func(s *sqlite.Store) (house, func() error, error) { return w.house(w, file, s) })
+		h, err := openHost(ctx, path, false, func(s *sqlite.Store) (house, func() error, error) { return w.house(w, file, s) })
 		if errors.Is(err, errTaken) {
 			continue // it began in between
 		}

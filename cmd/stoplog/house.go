@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/stoplog/stoplog/govern"
 	"github.com/stoplog/stoplog/guard"
@@ -54,6 +55,13 @@ func openHome(w *world, conf *config.Config, store *sqlite.Store) (home, error) 
 	guards, err := compileGuards(conf, store.Key().Fingerprints())
 	if err != nil {
 		return home{}, failf(exitUsage, "%w", err)
+	}
+	evaluator, err := signal.New(signal.Options{})
+	if err != nil {
+		return home{}, err
+	}
+	if missing := evaluator.NotBuilt(); len(missing) > 0 {
+		w.voice.sayf("these signals are not built yet and judge nothing: %s", strings.Join(missing, ", "))
 	}
 	profiles, err := agentProfiles(conf, guards)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/stoplog/stoplog/internal/api"
 	"github.com/stoplog/stoplog/internal/config"
 	"github.com/stoplog/stoplog/internal/diag"
 	"github.com/stoplog/stoplog/internal/gateway"
 	"github.com/stoplog/stoplog/internal/journal/sqlite"
-	judge "github.com/stoplog/stoplog/internal/signal"
 )
 
 type serveCommand struct {
@@ -64,27 +64,22 @@ func (c *serveCommand) Run(w *world) error {
 		return err
 	}
 	var at home
-	h, err := openHost(context.Background(), path, func(store *sqlite.Store) (house, func() error, error) {
+	h, err := openHost(context.Background(), path, true, func(store *sqlite.Store) (house, func() error, error) {
 		if at, err = openHome(w, conf, store); err != nil {
 			return nil, nil, err
 		}
 		return at, at.door.Close, nil
 	})
-	if errors.Is(err, errTaken) {
-		return failf(exitError, "%w: %s", err, path).hint("end that server, or name another journal with --store")
-	}
 	if err != nil {
 		return err
+	}
+	if h.lock == nil {
+		w.voice.sayf("another server answers on the socket of %s: this one shares its journal", path)
 	}
 	for _, p := range conf.Profiles {
 		input, output := at.door.Waits(p.Name)
 		w.voice.sayf("profile %s: of requests, %s; of answers, %s", p.Name, input, output)
 	}
-	evaluator, err := judge.New(judge.Options{})
-	if err != nil {
-		return errors.Join(err, h.close())
-	}
-	w.voice.sayf("signals that are not built yet, and judge nothing: %s", strings.Join(evaluator.NotBuilt(), ", "))
 	return errors.Join(serve(w, c.JSON, conf, at.door, h), h.close())
 }
 
@@ -115,15 +110,12 @@ func serve(w *world, asJSON bool, conf *config.Config, door http.RoundTripper, h
 		return failf(exitError, "listen on %s: %w", conf.Listen, err).hint("choose another port with --listen 127.0.0.1:0")
 	}
 	g := gateway.New(door, mounts(conf)...)
-	mux := http.NewServeMux()
-	mux.Handle("/", g)
-	for _, path := range h.api.Paths() {
-		mux.Handle(path, h.api)
-	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	paths := append(g.Paths(), h.api.Paths()...)
+	server := &http.Server{Handler: joined(g, h.api), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	server.RegisterOnShutdown(h.api.End)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
-	if err := announce(w, asJSON, listener.Addr().String(), g.Paths()); err != nil {
+	if err := announce(w, asJSON, listener.Addr().String(), paths); err != nil {
 		server.Close()
 		<-ended
 		return err
@@ -140,6 +132,19 @@ func serve(w *world, asJSON bool, conf *config.Config, door http.RoundTripper, h
 		err = errors.Join(err, serr)
 	}
 	return err
+}
+
+// joined is the gateway, and beside it the control interface.
+func joined(g *gateway.Gateway, control *api.Server) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, prefix := range control.Prefixes() {
+			if strings.HasPrefix(r.URL.Path, prefix) {
+				control.ServeHTTP(w, r)
+				return
+			}
+		}
+		g.ServeHTTP(w, r)
+	})
 }
 
 // announce says where it listens, for people or for programs.

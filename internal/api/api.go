@@ -84,11 +84,14 @@ type Options struct {
 	Patience time.Duration
 }
 
-// Server answers the routes above.
+// Server answers the routes above, until it is ended.
 type Server struct {
 	Options
 	turns *chat.Turns
 	mux   *http.ServeMux
+
+	ctx context.Context // ends what is under way
+	end context.CancelFunc
 }
 
 // New returns a server.
@@ -107,6 +110,7 @@ func New(o Options) *Server {
 		turns:   &chat.Turns{Source: chat.Source{Store: o.Store, Live: o.Live}, Engine: o.Engine, IDs: o.IDs, Tenant: o.Tenant},
 		mux:     http.NewServeMux(),
 	}
+	s.ctx, s.end = context.WithCancel(context.Background())
 	allowed := map[string][]string{}
 	for _, r := range s.routes() {
 		s.mux.HandleFunc(r.method+" "+r.path, reporting(r.handle))
@@ -121,8 +125,20 @@ func New(o Options) *Server {
 	return s
 }
 
-// Paths are the patterns that the server answers, for who joins it with others.
-func (s *Server) Paths() []string { return []string{"/chat/", "/v1/"} }
+// Prefixes are what the paths begin with, for who joins the server with others.
+func (s *Server) Prefixes() []string { return []string{"/chat/", "/v1/"} }
+
+// Paths are the routes, each as `METHOD /path`.
+func (s *Server) Paths() (paths []string) {
+	for _, r := range s.routes() {
+		paths = append(paths, r.method+" "+r.path)
+	}
+	return paths
+}
+
+// End cuts off what is under way, so that a server that shuts down need not wait
+// for streams that have no end of their own. Runs go on.
+func (s *Server) End() { s.end() }
 
 // A handler answers a request, or says why it did not.
 type handler func(http.ResponseWriter, *http.Request) error
@@ -159,7 +175,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeError(w, failf(Forbidden, "%v", err))
 		return
 	}
-	s.mux.ServeHTTP(w, r)
+	ctx, stop := context.WithCancel(r.Context())
+	defer stop()
+	defer context.AfterFunc(s.ctx, stop)()
+	s.mux.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // local reports whether a Host header names this machine. A page of another site

@@ -382,3 +382,20 @@ func TestCut(t *testing.T) {
 		t.Errorf("%v, want %v", got, ErrCut)
 	}
 }
+
+// TestEnd ends a server in the middle of a stream that has no end of its own.
+func TestEnd(t *testing.T) {
+	th := open(t, approving(), Options{})
+	d := last(all(t, th.client.Chat(t.Context(), ChatRequest{Message: "clean up"}, chat.Position{})))
+	var got error
+	for item, err := range th.client.Events(t.Context(), d.Run, chat.Position{}) {
+		if err != nil {
+			got = err
+		} else if item.Event.Name() == "approval" {
+			th.handler.End()
+		}
+	}
+	if !errors.Is(got, ErrCut) {
+		t.Errorf("%v, want %v", got, ErrCut)
+	}
+}

@@ -139,8 +139,9 @@ func (s *stage) Resolve(_ context.Context, _ journal.Ref, r Resolution) error {
 // theatre is a stage, a server before it, and a client before that.
 type theatre struct {
 	*stage
-	server *httptest.Server
-	client *Client
+	server  *httptest.Server
+	handler *Server
+	client  *Client
 	// answered has the path of each request whose handler has returned.
 	answered chan string
 }
@@ -166,7 +167,7 @@ func open(t *testing.T, s *stage, o Options) *theatre {
 		}
 	})
 	return &theatre{
-		stage: s, server: server, answered: answered,
+		stage: s, server: server, handler: handler, answered: answered,
 		client: &Client{Transport: server.Client().Transport, Base: server.URL},
 	}
 }

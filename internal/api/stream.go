@@ -60,7 +60,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, story items) err
 		case <-time.After(s.Heartbeat):
 			line = sse.AppendComment(nil, "waiting")
 		case <-ctx.Done():
-			return nil
+			return errBroken // the client has left, or the server ends
 		}
 		if err := out.send(line); err != nil {
 			return err
