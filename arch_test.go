@@ -71,10 +71,11 @@ var rooms = map[string]room{
 
 	"internal/gateway": {rooms: []string{"govern", "guard", "internal/sse", "internal/wire"}},
 
-	"internal/chat": {rooms: []string{"internal/journal", "internal/run", "internal/signal"}},
+	"internal/chat":       {rooms: []string{"internal/journal", "internal/run", "internal/signal"}},
+	"internal/requestlog": {rooms: []string{"govern", "guard", "internal/journal"}},
 	"internal/agent": {
 		rooms: []string{
-			"govern", "internal/chat", "internal/engine", "internal/journal", "internal/llm", "internal/run",
+			"govern", "guard", "internal/chat", "internal/engine", "internal/journal", "internal/llm", "internal/run",
 			"internal/signal", "internal/tool",
 		},
 		modules: []string{"github.com/go-json-experiment/json"},
@@ -90,10 +91,10 @@ var rooms = map[string]room{
 		rooms: []string{
 			"examples", "govern", "guard", "guard/match", "guard/rules",
 			"internal/agent", "internal/api", "internal/approval", "internal/cassette", "internal/chat", "internal/config",
-			"internal/diag", "internal/dial", "internal/engine", "internal/gateway", "internal/journal",
-			"internal/journal/sqlite", "internal/run", "internal/signal", "internal/sse", "internal/wire",
+			"internal/diag", "internal/dial", "internal/engine", "internal/engine/deferred", "internal/gateway", "internal/journal",
+			"internal/journal/sqlite", "internal/requestlog", "internal/run", "internal/signal", "internal/sse", "internal/wire",
 		},
-		modules: []string{"github.com/alecthomas/kong", "github.com/mattn/go-isatty"},
+		modules: []string{"github.com/alecthomas/kong", "github.com/riverqueue/river/riverdriver/riversqlite", "github.com/mattn/go-isatty"},
 	},
 }
 

@@ -176,6 +176,11 @@
 // A profile at work: the engine's model, tools and evaluator, made of internal/llm
 // and a session of the door. It translates and decides nothing.
 //
+// # Package internal/requestlog
+//
+// What the door says about its requests, in the journal: each request is a run
+// with a log of its own, held under the engine's name until it is settled.
+//
 // # Package internal/api
 //
 // The control interface over HTTP, and its client in Go: say something, see runs,
