@@ -31,16 +31,18 @@ type runsListCommand struct {
 	journalFlags
 	Status  string `placeholder:"STATUS" help:"Those that stand so: queued, running, waiting_approval, waiting_input, waiting_decision, completed, blocked, failed or cancelled."`
 	Session string `placeholder:"ID" help:"Those of a conversation."`
+	Kind    string `placeholder:"KIND" help:"Those of a kind: turn (of a conversation) or request (to the gateway, or of a turn to its model)."`
 	Limit   int    `default:"20" help:"At most so many."`
 	JSON    bool   `help:"Give each run as JSON, one a line."`
 }
 
 func (*runsListCommand) Help() string {
-	return `Lists runs, the newest first: id, status, reason, profile, and when it was made.
+	return `Lists runs, the newest first: id, kind, status, reason, profile, and when it was made.
 
 Examples:
 
     stoplog runs list --status waiting_approval
+    stoplog runs list --kind request --limit 5
     stoplog runs list --json | jq -r .id
 
 Exit codes: 0, 1 the journal can't be read, 2 usage.`
@@ -51,6 +53,9 @@ func (c *runsListCommand) Run(w *world) error {
 	if st := journal.Status(c.Status); st != "" && !st.Known() {
 		return failf(exitUsage, "--status: unknown status %q", c.Status)
 	}
+	if k := journal.RunKind(c.Kind); k != "" && k != journal.TurnRun && k != journal.RequestRun {
+		return failf(exitUsage, "--kind: unknown kind %q: want turn or request", c.Kind)
+	}
 	if c.Limit < 1 {
 		return failf(exitUsage, "--limit: want 1 or more")
 	}
@@ -60,7 +65,8 @@ func (c *runsListCommand) Run(w *world) error {
 	}
 	defer store.Close()
 	rows, err := store.Runs(ctx, journal.RunQuery{
-		Tenant: journal.DefaultTenant, Status: journal.Status(c.Status), Session: journal.ID(c.Session), Limit: c.Limit,
+		Tenant: journal.DefaultTenant, Status: journal.Status(c.Status), Session: journal.ID(c.Session),
+		Kind: journal.RunKind(c.Kind), Limit: c.Limit,
 	})
 	if err != nil {
 		return err
@@ -74,7 +80,7 @@ func (c *runsListCommand) Run(w *world) error {
 			}
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", row.Run, row.Status, orDash(row.Reason), orDash(diag.Line(row.Profile)), row.Created.Format(time.RFC3339))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", row.Run, row.Kind, row.Status, orDash(row.Reason), orDash(diag.Line(row.Profile)), row.Created.Format(time.RFC3339))
 	}
 	return table.Flush()
 }
