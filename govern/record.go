@@ -29,6 +29,8 @@ type Started struct {
 	Upstream string `json:"upstream"` // the one that is asked first; empty if none is
 	Model    string `json:"model"`
 	Stream   bool   `json:"stream"`
+	// Parent is the run that the request is part of; empty if nobody said.
+	Parent string `json:"parent,omitempty"`
 }
 
 // Verdict says what a guard found, and whether it had a say.

@@ -108,7 +108,7 @@ func (t *Transport) identify(req *http.Request) (*call, *http.Response, error) {
 // judgeRequest screens what is asked. A denied request gets its answer here.
 func (c *call) judgeRequest() (*http.Response, error) {
 	if c.route.models {
-		return nil, c.keep(Started{Mount: c.route.protocol, Profile: c.profile.Name, Upstream: c.upstreams()[0].Name})
+		return nil, c.keep(Started{Mount: c.route.protocol, Profile: c.profile.Name, Upstream: c.upstreams()[0].Name, Parent: c.parent()})
 	}
 	asked, err := c.format.Request(wire.Options{Context: c.ctx, Chain: c.profile.input, Run: c.run}, c.body)
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *call) judgeRequest() (*http.Response, error) {
 	if !denied {
 		first = c.upstreams()[0].Name
 	}
-	if err := c.keep(Started{Mount: c.route.protocol, Profile: c.profile.Name, Upstream: first, Model: c.modelName(), Stream: asked.Stream}, verdicts(asked.Decisions)...); err != nil {
+	if err := c.keep(Started{Mount: c.route.protocol, Profile: c.profile.Name, Upstream: first, Model: c.modelName(), Stream: asked.Stream, Parent: c.parent()}, verdicts(asked.Decisions)...); err != nil {
 		return nil, err
 	}
 	if !denied {
@@ -136,6 +136,12 @@ func (c *call) judgeRequest() (*http.Response, error) {
 		return nil, err
 	}
 	return c.refuse(deniedInput(outcome)), nil
+}
+
+// parent is the run that the call is part of.
+func (c *call) parent() string {
+	run, _ := c.ctx.Value(parentKey{}).(string)
+	return run
 }
 
 // modelName is the model asked for, as far as it may be recorded: one that the

@@ -12,6 +12,7 @@ type (
 	watchKey    struct{}
 	profileKey  struct{}
 	protocolKey struct{}
+	parentKey   struct{}
 )
 
 // WithProfile returns a context whose calls are judged under a profile.
@@ -24,6 +25,12 @@ func WithProfile(ctx context.Context, name string) context.Context {
 // header anthropic-version.
 func WithProtocol(ctx context.Context, protocol string) context.Context {
 	return context.WithValue(ctx, protocolKey{}, protocol)
+}
+
+// WithParent returns a context whose calls are part of a run: the record of each
+// names it.
+func WithParent(ctx context.Context, run string) context.Context {
+	return context.WithValue(ctx, parentKey{}, run)
 }
 
 // Watch returns a context for one call, and where to read how that call ended.

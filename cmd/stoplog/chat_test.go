@@ -266,7 +266,7 @@ I will clean up.
 It is \x1b[2Jclean.
 `, story)
 	list := s.does("", &runsListCommand{journalFlags: s.flags(), Limit: 20})
-	s.wants("list", "RUN  completed  completed  default  TIME\n", list.out)
+	s.wants("list", "RUN  turn  completed  completed  default  TIME\n", list.out)
 
 	verify := s.does("", &auditVerifyCommand{auditFlags: auditFlags{journalFlags: s.flags()}})
 	head := regexp.MustCompile(`[0-9a-f]{64}`).FindString(verify.out)

@@ -192,7 +192,7 @@ func (c *demoCommand) open() (*cassette.Cassette, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cassette.OpenFS(examples.Cassettes, files...)
+	return cassette.OpenFS(examples.Cassettes, append(files, "agent.cassette")...)
 }
 
 // config is the built-in profile, and one that denies what is found of people.

@@ -92,7 +92,7 @@ func (m *model) Ask(ctx context.Context, c engine.ModelCall, show engine.Show) r
 // listen asks, and reads the answer to its end.
 func (m *model) listen(ctx context.Context, c engine.ModelCall, r llm.Request, s *govern.Session, show engine.Show) (run.Event, error) {
 	var calls []llm.Call
-	for e, err := range m.client.Ask(govern.WithProfile(ctx, m.profile.Name), r) {
+	for e, err := range m.client.Ask(govern.WithParent(govern.WithProfile(ctx, m.profile.Name), string(c.Run.Run)), r) {
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -118,14 +119,13 @@ func (r *request) failed() error {
 	return nil
 }
 
-// urgent reports whether a record must be durable before anything goes on.
-func urgent(records []govern.Record) bool {
-	for _, r := range records {
-		if v, ok := r.Fact.(govern.Verdict); ok && v.Mode == guard.Enforce && v.Verdict > guard.Allow {
-			return true
-		}
-	}
-	return false
+// urgent reports whether one of the records must be durable before anything goes on.
+func urgent(records []govern.Record) bool { return slices.ContainsFunc(records, acted) }
+
+// acted reports whether a record is a verdict that changed something.
+func acted(r govern.Record) bool {
+	v, ok := r.Fact.(govern.Verdict)
+	return ok && v.Mode == guard.Enforce && v.Verdict > guard.Allow
 }
 
 // write appends facts to the request's log. The journal calls it, one at a time.
@@ -136,7 +136,8 @@ func (l *Log) write(ctx context.Context, tx journal.Tx, r *request, w journal.Wo
 	for _, rec := range records {
 		if started, ok := rec.Fact.(govern.Started); ok {
 			var err error
-			if r.lease, err = l.begin(ctx, tx, w, journal.Run{Ref: l.ref(rec.Run), Profile: started.Profile}); err != nil {
+			made := journal.Run{Ref: l.ref(rec.Run), Profile: started.Profile, Parent: journal.ID(started.Parent)}
+			if r.lease, err = l.begin(ctx, tx, w, made); err != nil {
 				return err
 			}
 		}
@@ -161,8 +162,9 @@ func (l *Log) begin(ctx context.Context, tx journal.Tx, w journal.Worker, run jo
 	return tx.Claim(ctx, run.Ref, w, ttl)
 }
 
-// aside keeps verdicts that are about no request: those on the tool calls of a
-// run. They are a request of their own, a part of that run.
+// aside keeps verdicts that are about no request but about a run: on its tool
+// calls. The run's own log is its worker's alone, so they are a request that is
+// part of it.
 func (l *Log) aside(ctx context.Context, tx journal.Tx, w journal.Worker, records []govern.Record) error {
 	id, err := l.ids.New(journal.RunPrefix)
 	if err != nil {
@@ -172,12 +174,13 @@ func (l *Log) aside(ctx context.Context, tx journal.Tx, w journal.Worker, record
 	if err != nil {
 		return err
 	}
-	for _, rec := range records {
+	end := govern.Record{Run: string(id), At: records[0].At, Fact: govern.Settled{Status: "completed", Reason: "completed"}}
+	for _, rec := range append(slices.Clone(records), end) {
 		if err := l.append(ctx, tx, lease, rec); err != nil {
 			return err
 		}
 	}
-	return l.append(ctx, tx, lease, govern.Record{Run: string(id), Fact: govern.Settled{Status: "completed", Reason: "completed"}})
+	return nil
 }
 
 // append writes one fact, and gives the run its end with the last.
