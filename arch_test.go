@@ -26,11 +26,14 @@ var rooms = map[string]room{
 	"guard/rules":     {rooms: []string{"guard", "guard/match"}},
 	"guard/guardtest": {rooms: []string{"guard"}},
 
-	"internal/diag":     {},
-	"internal/sse":      {},
-	"internal/dial":     {},
-	"internal/cassette": {rooms: []string{"internal/diag"}},
-	"internal/wire":     {rooms: []string{"guard", "internal/sse"}},
+	"internal/diag": {},
+	"internal/sse":  {},
+	"internal/dial": {},
+	"internal/cassette": {
+		rooms:   []string{"guard", "internal/diag", "internal/wire"},
+		modules: []string{"github.com/oklog/ulid/v2"},
+	},
+	"internal/wire": {rooms: []string{"guard", "internal/sse"}},
 	"internal/config": {
 		rooms:   []string{"guard", "guard/rules", "internal/diag"},
 		modules: []string{"github.com/goccy/go-yaml"},

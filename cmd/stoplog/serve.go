@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stoplog/stoplog/govern"
+	"github.com/stoplog/stoplog/internal/cassette"
 	"github.com/stoplog/stoplog/internal/config"
 	"github.com/stoplog/stoplog/internal/diag"
 	"github.com/stoplog/stoplog/internal/gateway"
@@ -20,6 +21,7 @@ import (
 type serveCommand struct {
 	Config string `placeholder:"FILE" help:"The configuration, in place of the one that would be found."`
 	Listen string `placeholder:"HOST:PORT" help:"Where to listen, in place of what the configuration says; port 0 is any free one."`
+	Record string `placeholder:"DIR" help:"Keep each exchange with an upstream in this folder, scrubbed, as a cassette."`
 	JSON   bool   `help:"Give the address as JSON."`
 }
 
@@ -33,12 +35,16 @@ Your own key passes through to the provider, unless the configuration has one. W
 
 What happened to a request is in the header Stoplog-Run and, unless it was plain allow, in a member "stoplog" of the answer. Records go to stoplog/requests.jsonl in $XDG_STATE_HOME or ~/.local/state.
 
+With --record DIR each exchange with an upstream is also written to DIR as a cassette, its secrets and people's data replaced; one from which they cannot be taken is not written, and that is said.
+An upstream with ` + "`cassettes: [DIR/*.cassette]`" + ` in place of its address answers with them, with no key and no network.
+
 The address is on stdout, one line, once it listens; SIGINT or SIGTERM ends it when the answers under way have ended, a second one at once.
 
 Examples:
 
     stoplog serve
     stoplog serve --config examples/stoplog.yaml
+    stoplog serve --record tapes
     OPENAI_BASE_URL=http://127.0.0.1:4180/openai/v1 python my_app.py
 
 Exit codes: 0 ended by a signal, 1 it could not serve, 2 the configuration does not check.`
@@ -68,7 +74,14 @@ func (c *serveCommand) Run(w *world) error {
 		return failf(exitError, "%w", err)
 	}
 	defer records.Close()
-	door, err := openDoor(conf, w.getenv, key, records.Append)
+	var tapes *cassette.Recorder
+	if c.Record != "" {
+		if tapes, err = openTapes(c.Record, key, func(line string) { w.voice.sayf("%s", line) }); err != nil {
+			return failf(exitError, "%w", err)
+		}
+		defer tapes.Close()
+	}
+	door, err := openDoor(conf, w.getenv, key, records.Append, tapes)
 	if err != nil {
 		return failf(exitUsage, "%w", err)
 	}

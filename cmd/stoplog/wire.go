@@ -17,12 +17,15 @@ import (
 	"github.com/stoplog/stoplog/guard/rules"
 	"github.com/stoplog/stoplog/internal/cassette"
 	"github.com/stoplog/stoplog/internal/config"
+	"github.com/stoplog/stoplog/internal/dial"
 	"github.com/stoplog/stoplog/internal/gateway"
+	"github.com/stoplog/stoplog/internal/wire"
 )
 
 // openDoor makes the door that a configuration describes. key keys the
-// fingerprints of findings.
-func openDoor(conf *config.Config, getenv func(string) string, key []byte, record func(...govern.Record) error) (*govern.Transport, error) {
+// fingerprints of findings. What passes between it and an upstream is heard by
+// tapes, unless that is nil.
+func openDoor(conf *config.Config, getenv func(string) string, key []byte, record func(...govern.Record) error, tapes *cassette.Recorder) (*govern.Transport, error) {
 	keys, err := conf.ReadKeys(getenv)
 	if err != nil {
 		return nil, err
@@ -45,6 +48,9 @@ func openDoor(conf *config.Config, getenv func(string) string, key []byte, recor
 				return nil, err
 			}
 		}
+		if tapes != nil {
+			up.Transport = recorded(tapes, up)
+		}
 		cfg.Upstreams = append(cfg.Upstreams, up)
 	}
 	for _, p := range conf.Profiles {
@@ -54,6 +60,37 @@ func openDoor(conf *config.Config, getenv func(string) string, key []byte, recor
 		})
 	}
 	return govern.Open(cfg)
+}
+
+// formats are what upstreams speak, by protocol.
+var formats = map[string]*wire.Format{govern.OpenAI: wire.OpenAIChat, govern.Anthropic: wire.AnthropicMessages}
+
+// recorded is the way to an upstream, heard by a recorder.
+func recorded(tapes *cassette.Recorder, up govern.Upstream) http.RoundTripper {
+	next := up.Transport
+	if next == nil {
+		next = dial.Transport(dial.Options{Allow: []string{up.BaseURL}})
+	}
+	return tapes.Upstream(cassette.Upstream{Name: up.Name, Format: formats[up.Protocol], BaseURL: up.BaseURL, Next: next})
+}
+
+// openTapes makes a recorder into a folder. It scrubs by every rule for secrets
+// and for people's data, whatever the configuration asks of its guards: a file
+// goes further than an answer.
+func openTapes(dir string, key []byte, say func(string)) (*cassette.Recorder, error) {
+	var scrub []guard.Member
+	for name, packs := range map[string][]string{"secrets": {"secrets", "credentials"}, "pii": {"pii"}} {
+		selected, err := rules.Select(packs...)
+		if err != nil {
+			return nil, err
+		}
+		g, err := match.Compile(selected, match.Options{Name: name, Key: key, Verdict: guard.Redact})
+		if err != nil {
+			return nil, err
+		}
+		scrub = append(scrub, guard.Member{Guard: g})
+	}
+	return cassette.NewRecorder(dir, guard.NewChain(guard.Options{}, scrub...), say)
 }
 
 // openCassettes makes an upstream of recorded exchanges.
