@@ -190,6 +190,32 @@ func unescaped(s string) string {
 	return strings.NewReplacer("<", `\u003c`, ">", `\u003e`, "&", `\u0026`).Replace(s)
 }
 
+// TestRecordedPage: an upstream that fails does not speak its format. That is
+// recorded like any exchange.
+func TestRecordedPage(t *testing.T) {
+	s := newStudio(t, scrubChain(t, guard.Options{}))
+	page := "<p>bad gateway, write to user@example.com</p>"
+	if got, err := s.hear(t, says(502, "text/html", strings.NewReader(page)), hello); got != page || err != nil {
+		t.Errorf("the answer is %q, %v", got, err)
+	}
+	s.Close()
+	names, texts := s.files(t)
+	if len(names) != 1 {
+		t.Fatalf("the files are %q, said %q", names, s.said)
+	}
+	resp, err := open(t, texts[0], None).RoundTrip(request(t, http.MethodPost, chat, hello))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(resp.Body)
+	if resp.StatusCode != 502 || resp.Header.Get("Content-Type") != "text/html" || string(b) != "<p>bad gateway, write to [redacted:email]</p>" || err != nil {
+		t.Errorf("replayed as %d, %v, %q, %v", resp.StatusCode, resp.Header, b, err)
+	}
+	if len(resp.Header) != 1 {
+		t.Errorf("more headers than one are recorded: %v", resp.Header)
+	}
+}
+
 // TestRecordingFiles: they are their owner's alone, sort as the requests came,
 // and bear the model's name, whatever that is.
 func TestRecordingFiles(t *testing.T) {
@@ -308,6 +334,7 @@ func TestNotWritten(t *testing.T) {
 		"half a document":              {guard.Options{}, document("").breaks(`{"id":"c","choices":[{"mess`), hello, "the answer broke off, and half a document cannot be scrubbed"},
 		"a request that is no JSON":    {guard.Options{}, stream(done), "hello " + secret, "the request cannot be scrubbed: .*"},
 		"a secret where none may read": {guard.Options{}, stream(done + "data: " + secret + "\n\n"), hello, "rule github-pat still finds something in it"},
+		"another type of answer":       {guard.Options{}, says(200, "text/plain", strings.NewReader(delta(secret[:9])+delta(secret[9:]))), hello, `the answer is of type "text/plain", and cannot be scrubbed`},
 		"a content encoding":           {guard.Options{}, gzipped, hello, `the answer came in Content-Encoding "gzip", and cannot be scrubbed so`},
 		"too long an answer":           {guard.Options{}, stream(strings.Repeat(": ping\n\n", 600) + done), hello, "the answer has [0-9]+ bytes, more than are kept"},
 	} {

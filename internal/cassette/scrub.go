@@ -55,7 +55,7 @@ func (s *scrubber) answer(kind string, came heard) (out heard, rule string, err 
 	switch kind {
 	case eventStream:
 		return s.stream(came)
-	case "application/json":
+	case document:
 		return s.document(came)
 	}
 	return s.text(came)
@@ -160,7 +160,8 @@ func (s *scrubber) document(came heard) (out heard, rule string, err error) {
 	return came, "", nil
 }
 
-// text scrubs an answer that is in no format of ours, such as a proxy's page.
+// text scrubs an answer that is no model's, such as the page of a proxy that
+// failed.
 func (s *scrubber) text(came heard) (out heard, rule string, err error) {
 	text, rule, err := s.plain(body(came.pieces))
 	if err != nil || rule == "" {

@@ -29,7 +29,11 @@ type recording struct {
 	last     time.Duration
 }
 
-const eventStream = "text/event-stream"
+// The media types of models' answers.
+const (
+	eventStream = "text/event-stream"
+	document    = "application/json"
+)
 
 // answered notes the head of an answer.
 func (x *recording) answered(resp *http.Response) {

@@ -22,6 +22,9 @@ func (x *recording) file(s scrubber) (name string, file []byte, err error) {
 		return "", nil, fmt.Errorf("the answer has %d bytes, more than are kept", x.size)
 	case x.encoding != "":
 		return "", nil, fmt.Errorf("the answer came in Content-Encoding %q, and cannot be scrubbed so", x.encoding)
+	case x.status < 300 && x.kind != eventStream && x.kind != document:
+		// A model's words may be in it, cut in whatever way; the door refuses it too.
+		return "", nil, fmt.Errorf("the answer is of type %q, and cannot be scrubbed", x.kind)
 	}
 	if err := s.ask(x.asked); err != nil {
 		return "", nil, err
