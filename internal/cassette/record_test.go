@@ -334,6 +334,7 @@ func TestNotWritten(t *testing.T) {
 		"half a document":              {guard.Options{}, document("").breaks(`{"id":"c","choices":[{"mess`), hello, "the answer broke off, and half a document cannot be scrubbed"},
 		"a request that is no JSON":    {guard.Options{}, stream(done), "hello " + secret, "the request cannot be scrubbed: .*"},
 		"a secret where none may read": {guard.Options{}, stream(done + "data: " + secret + "\n\n"), hello, "rule github-pat still finds something in it"},
+		"a status that none may have":  {guard.Options{}, says(777, "text/plain", strings.NewReader("odd")), hello, `it could not be read back: .*"status" is 777: want 200 to 599`},
 		"another type of answer":       {guard.Options{}, says(200, "text/plain", strings.NewReader(delta(secret[:9])+delta(secret[9:]))), hello, `the answer is of type "text/plain", and cannot be scrubbed`},
 		"a content encoding":           {guard.Options{}, gzipped, hello, `the answer came in Content-Encoding "gzip", and cannot be scrubbed so`},
 		"too long an answer":           {guard.Options{}, stream(strings.Repeat(": ping\n\n", 600) + done), hello, "the answer has [0-9]+ bytes, more than are kept"},
