@@ -47,10 +47,13 @@ var rooms = map[string]room{
 		rooms:   []string{"internal/journal"},
 		modules: []string{"github.com/google/go-cmp"},
 	},
-	"internal/sse":      {},
-	"internal/dial":     {},
-	"internal/cassette": {rooms: []string{"internal/diag"}},
-	"internal/wire":     {rooms: []string{"guard", "internal/sse"}},
+	"internal/sse":  {},
+	"internal/dial": {},
+	"internal/cassette": {
+		rooms:   []string{"guard", "internal/diag", "internal/wire"},
+		modules: []string{"github.com/oklog/ulid/v2"},
+	},
+	"internal/wire": {rooms: []string{"guard", "internal/sse"}},
 	"internal/tool": {modules: []string{
 		"github.com/go-json-experiment/json", "github.com/santhosh-tekuri/jsonschema/v6",
 	}},

@@ -134,7 +134,7 @@
 //
 // A recorded or written provider exchange, replayed as an http.RoundTripper
 // below the door: tests, examples and the demo run real streams without a key
-// and without a network.
+// and without a network. It is also what records them, and scrubs what it writes.
 //
 // # Package internal/tool
 //

@@ -11,6 +11,7 @@ import (
 	"github.com/stoplog/stoplog/govern"
 	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/internal/agent"
+	"github.com/stoplog/stoplog/internal/cassette"
 	"github.com/stoplog/stoplog/internal/config"
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/journal/sqlite"
@@ -23,8 +24,18 @@ import (
 // what passes the door, in the journal.
 type home struct {
 	*agent.Agents
-	door *govern.Transport
-	log  *requestlog.Log
+	door  *govern.Transport
+	log   *requestlog.Log
+	tapes *cassette.Recorder // nil where nothing is recorded
+}
+
+// close closes what the home has open, once nothing passes its door.
+func (h home) close() error {
+	err := h.door.Close()
+	if h.tapes != nil {
+		h.tapes.Close()
+	}
+	return err
 }
 
 // Hold says under whose name requests are held in the journal.
@@ -36,15 +47,16 @@ func openHouse(w *world, file string, store *sqlite.Store) (house, func() error,
 	if err != nil {
 		return nil, nil, err
 	}
-	h, err := openHome(w, conf, store)
+	h, err := openHome(w, conf, store, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	return h, h.door.Close, nil
+	return h, h.close, nil
 }
 
 // openHome makes a configuration's door and its agents, which work in this folder.
-func openHome(w *world, conf *config.Config, store *sqlite.Store) (home, error) {
+// tapes, unless it is nil, makes what hears the upstreams.
+func openHome(w *world, conf *config.Config, store *sqlite.Store, tapes func(key []byte) (*cassette.Recorder, error)) (home, error) {
 	workdir, err := filepath.Abs(".")
 	if err == nil {
 		workdir, err = filepath.EvalSymlinks(workdir)
@@ -68,7 +80,12 @@ func openHome(w *world, conf *config.Config, store *sqlite.Store) (home, error) 
 		return home{}, err
 	}
 	h := home{log: requestlog.New(store)}
-	if h.door, err = openDoor(conf, w.getenv, guards, h.log.Record); err != nil {
+	if tapes != nil {
+		if h.tapes, err = tapes(store.Key().Fingerprints()); err != nil {
+			return home{}, failf(exitError, "%w", err)
+		}
+	}
+	if h.door, err = openDoor(conf, w.getenv, guards, h.log.Record, h.tapes); err != nil {
 		return home{}, failf(exitUsage, "%w", err)
 	}
 	if h.Agents, err = agent.New(h.door, store, workdir, profiles...); err != nil {

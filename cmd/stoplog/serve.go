@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stoplog/stoplog/internal/api"
+	"github.com/stoplog/stoplog/internal/cassette"
 	"github.com/stoplog/stoplog/internal/config"
 	"github.com/stoplog/stoplog/internal/diag"
 	"github.com/stoplog/stoplog/internal/gateway"
@@ -21,6 +22,7 @@ import (
 type serveCommand struct {
 	Config string `placeholder:"FILE" help:"The configuration, in place of the one that would be found."`
 	Listen string `placeholder:"HOST:PORT" help:"Where to listen, in place of what the configuration says; port 0 is any free one."`
+	Record string `placeholder:"DIR" help:"Keep each exchange with an upstream in this folder, scrubbed, as a cassette."`
 	JSON   bool   `help:"Give the address as JSON."`
 	journalFlags
 }
@@ -37,12 +39,16 @@ What happened to a request is in the header Stoplog-Run and, unless it was plain
 
 The same address serves agents (POST /chat/stream), runs and approvals (/v1/…), and so does a socket beside the journal, which the other commands use.
 
+With --record DIR each exchange with an upstream is also written to DIR as a cassette, its secrets and people's data replaced; one from which they cannot be taken is not written, and that is said.
+An upstream with ` + "`cassettes: [DIR/*.cassette]`" + ` in place of its address answers with them, with no key and no network.
+
 The address is on stdout, one line, once it listens; SIGINT or SIGTERM ends it when the answers under way have ended, a second one at once.
 
 Examples:
 
     stoplog serve
     stoplog serve --config examples/stoplog.yaml
+    stoplog serve --record tapes
     OPENAI_BASE_URL=http://127.0.0.1:4180/openai/v1 python my_app.py
 
 Exit codes: 0 ended by a signal, 1 it could not serve, 2 the configuration does not check.`
@@ -63,12 +69,18 @@ func (c *serveCommand) Run(w *world) error {
 	if err != nil {
 		return err
 	}
+	var tapes func([]byte) (*cassette.Recorder, error)
+	if c.Record != "" {
+		tapes = func(key []byte) (*cassette.Recorder, error) {
+			return openTapes(c.Record, key, func(line string) { w.voice.sayf("%s", line) })
+		}
+	}
 	var at home
 	h, err := openHost(context.Background(), path, true, func(store *sqlite.Store) (house, func() error, error) {
-		if at, err = openHome(w, conf, store); err != nil {
+		if at, err = openHome(w, conf, store, tapes); err != nil {
 			return nil, nil, err
 		}
-		return at, at.door.Close, nil
+		return at, at.close, nil
 	})
 	if err != nil {
 		return err

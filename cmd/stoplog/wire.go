@@ -14,7 +14,9 @@ import (
 	"github.com/stoplog/stoplog/guard/rules"
 	"github.com/stoplog/stoplog/internal/cassette"
 	"github.com/stoplog/stoplog/internal/config"
+	"github.com/stoplog/stoplog/internal/dial"
 	"github.com/stoplog/stoplog/internal/gateway"
+	"github.com/stoplog/stoplog/internal/wire"
 )
 
 // compileGuards makes the guards of a configuration. key keys the fingerprints of
@@ -33,8 +35,9 @@ func compileGuards(conf *config.Config, key []byte) (map[string]guard.Guard, err
 	return guards, nil
 }
 
-// openDoor makes the door that a configuration describes.
-func openDoor(conf *config.Config, getenv func(string) string, guards map[string]guard.Guard, record func(...govern.Record) error) (*govern.Transport, error) {
+// openDoor makes the door that a configuration describes. What passes between it
+// and an upstream is heard by tapes, unless that is nil.
+func openDoor(conf *config.Config, getenv func(string) string, guards map[string]guard.Guard, record func(...govern.Record) error, tapes *cassette.Recorder) (*govern.Transport, error) {
 	keys, err := conf.ReadKeys(getenv)
 	if err != nil {
 		return nil, err
@@ -46,6 +49,9 @@ func openDoor(conf *config.Config, getenv func(string) string, guards map[string
 			if up.Transport, err = openCassettes(u); err != nil {
 				return nil, err
 			}
+		}
+		if tapes != nil {
+			up.Transport = recorded(tapes, up)
 		}
 		cfg.Upstreams = append(cfg.Upstreams, up)
 	}
@@ -71,6 +77,37 @@ func toolRules(p config.Profile) map[string]govern.ToolRule {
 		}
 	}
 	return rules
+}
+
+// formats are what upstreams speak, by protocol.
+var formats = map[string]*wire.Format{govern.OpenAI: wire.OpenAIChat, govern.Anthropic: wire.AnthropicMessages}
+
+// recorded is the way to an upstream, heard by a recorder.
+func recorded(tapes *cassette.Recorder, up govern.Upstream) http.RoundTripper {
+	next := up.Transport
+	if next == nil {
+		next = dial.Transport(dial.Options{Allow: []string{up.BaseURL}})
+	}
+	return tapes.Upstream(cassette.Upstream{Name: up.Name, Format: formats[up.Protocol], BaseURL: up.BaseURL, Next: next})
+}
+
+// openTapes makes a recorder into a folder. It scrubs by every rule for secrets
+// and for people's data, whatever the configuration asks of its guards: a file
+// goes further than an answer.
+func openTapes(dir string, key []byte, say func(string)) (*cassette.Recorder, error) {
+	var scrub []guard.Member
+	for name, packs := range map[string][]string{"secrets": {"secrets", "credentials"}, "pii": {"pii"}} {
+		selected, err := rules.Select(packs...)
+		if err != nil {
+			return nil, err
+		}
+		g, err := match.Compile(selected, match.Options{Name: name, Key: key, Verdict: guard.Redact})
+		if err != nil {
+			return nil, err
+		}
+		scrub = append(scrub, guard.Member{Guard: g})
+	}
+	return cassette.NewRecorder(dir, guard.NewChain(guard.Options{}, scrub...), say)
 }
 
 // openCassettes makes an upstream of recorded exchanges.
