@@ -159,7 +159,11 @@ func (l *Log) begin(ctx context.Context, tx journal.Tx, w journal.Worker, run jo
 	if err := tx.Create(ctx, run); err != nil {
 		return journal.Lease{}, err
 	}
-	return tx.Claim(ctx, run.Ref, w, ttl)
+	lease, err := tx.Claim(ctx, run.Ref, w, ttl)
+	if err != nil {
+		return lease, err
+	}
+	return lease, tx.SetStatus(ctx, lease, journal.Change{Status: journal.Running})
 }
 
 // aside keeps verdicts that are about no request but about a run: on its tool
