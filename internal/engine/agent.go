@@ -12,8 +12,9 @@ import (
 
 // Agents finds what a run acts through. The engine asks once in each tenure.
 type Agents interface {
-	// Agent returns the agent of the run's profile. An error ends the run: a
-	// profile that is gone lets nothing go on.
+	// Agent returns the agent of the run's profile. A run whose profile is not
+	// known in this process is put off: another may know it. All that can be done
+	// with it here is to cancel it.
 	Agent(ctx context.Context, r journal.Run) (Agent, error)
 }
 

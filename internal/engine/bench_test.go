@@ -21,10 +21,11 @@ import (
 )
 
 // BenchmarkStep is what a step of 2 KB costs beside the model's time and the
-// tool's, which are none here: a whole turn a round, and per step the mean over
-// the last tenth of its steps. fsync is the time of one fdatasync of a page on the
-// same disk in the same run; checkpoint is the whole transcript written at each
-// step instead, to a table of the same settings.
+// tool's, which are none here: a whole turn a round. Time and commits per step are
+// means over the last tenth of its steps, bytes written over all of them. fsync is
+// the time of one fdatasync of a page on the same disk in the same run; checkpoint
+// is the whole transcript written at each step instead, to a table of the same
+// settings.
 //
 //	go test -run - -bench Step -benchtime 3x ./internal/engine
 func BenchmarkStep(b *testing.B) {
@@ -50,7 +51,7 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// cost is per step, but for total and file.
+// cost is per step, but for fsync, total and file.
 type cost struct{ wall, cpu, fsync, commits, written, total, file float64 }
 
 func (c *cost) add(d cost) {
@@ -65,7 +66,7 @@ func (c *cost) report(b *testing.B) {
 	b.ReportMetric(c.fsync/n, "fsync-µs")
 	b.ReportMetric(c.commits/n, "commits/step")
 	b.ReportMetric(c.written/n, "written-B/step")
-	b.ReportMetric(c.total/n/1e6, "written-MB/run")
+	b.ReportMetric(c.total/n/1e6, "written-MB")
 	b.ReportMetric(c.file/n/1e6, "file-MB")
 	b.ReportMetric(0, "ns/op")
 }
@@ -91,7 +92,6 @@ func (m meter) per(from meter, steps int) cost {
 		wall:    float64(m.at.Sub(from.at).Microseconds()) / n,
 		cpu:     float64((m.cpu - from.cpu).Microseconds()) / n,
 		commits: float64(m.commits-from.commits) / n,
-		written: float64(m.written-from.written) / n,
 	}
 }
 
@@ -104,12 +104,15 @@ func turnOf(b *testing.B, kind string, n int) (c cost) {
 		b.Fatal(err)
 	}
 	began := read(b, s)
-	tail := max(1, n/10)
-	var from meter
+	tail := max(5, n/10)
+	var from, to meter
 	sc := &script{}
 	sc.answer = func(_ context.Context, c engine.ModelCall, show engine.Show) run.Event {
-		if c.Step == n-tail+1 {
+		switch c.Step {
+		case n - tail + 1:
 			from = read(b, s)
+		case n + 1:
+			to = read(b, s)
 		}
 		text := words(2*c.Step, 1000)
 		show("choice/0/content", text)
@@ -149,11 +152,11 @@ func turnOf(b *testing.B, kind string, n int) (c cost) {
 			b.Fatal(err)
 		}
 	}
-	c = read(b, s).per(from, tail)
+	c = to.per(from, tail)
 	if err := errors.Join(e.Close(b.Context()), s.Close()); err != nil {
 		b.Fatal(err)
 	}
-	c.finish(b, path, began)
+	c.finish(b, path, began, n)
 	return c
 }
 
@@ -172,7 +175,7 @@ func checkpointsOf(b *testing.B, n int) (c cost) {
 		b.Fatal(err)
 	}
 	began := read(b, nil)
-	tail := max(1, n/10)
+	tail := max(5, n/10)
 	var from meter
 	var state []byte
 	for step := range n {
@@ -189,12 +192,13 @@ func checkpointsOf(b *testing.B, n int) (c cost) {
 	if err := errors.Join(db.Close(), s.Close()); err != nil {
 		b.Fatal(err)
 	}
-	c.finish(b, path, began)
+	c.finish(b, path, began, n)
 	return c
 }
 
-func (c *cost) finish(b *testing.B, path string, began meter) {
+func (c *cost) finish(b *testing.B, path string, began meter, steps int) {
 	c.total = float64(written(b) - began.written)
+	c.written = c.total / float64(steps)
 	info, err := os.Stat(path)
 	if err != nil {
 		b.Fatal(err)

@@ -23,6 +23,9 @@ type Options struct {
 	Jobs Jobs
 	// Host is this machine's name: runs with a folder stay on it.
 	Host string
+	// Profiles are those that Agents knows: the sweep takes up runs of no others.
+	// Empty: all.
+	Profiles []string
 	// Log is for operators; nil: nothing is said.
 	Log *slog.Logger
 	// Lease is how long a worker that has died holds its runs; 0 is 15 seconds.
@@ -50,6 +53,7 @@ type Engine struct {
 	closed  bool
 	tenures map[journal.Ref]*tenure
 	lives   map[journal.Ref]*live
+	began   chan struct{}   // closed when the next tenure begins
 	orphans []journal.Lease // of tenures that could not give them up
 }
 
@@ -68,12 +72,13 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		Options: o, ids: journal.NewIDs(time.Now, rand.Reader), quit: make(chan struct{}),
 		tenures: map[journal.Ref]*tenure{}, lives: map[journal.Ref]*live{},
+		began: make(chan struct{}),
 	}
 	name := make([]byte, 8)
 	if _, err := rand.Read(name); err != nil {
 		return nil, fmt.Errorf("name a worker: %w", err)
 	}
-	e.worker = journal.Worker{Owner: fmt.Sprintf("%s/%x", cmp.Or(o.Host, "worker"), name), Host: o.Host, Kinds: []journal.RunKind{journal.TurnRun}}
+	e.worker = journal.Worker{Owner: fmt.Sprintf("%s/%x", cmp.Or(o.Host, "worker"), name), Host: o.Host, Kinds: []journal.RunKind{journal.TurnRun}, Profiles: o.Profiles}
 	e.ctx, e.kill = context.WithCancelCause(context.Background())
 	e.wg.Go(e.sweep)
 	return e, nil
@@ -252,6 +257,8 @@ func (e *Engine) adopt(l journal.Lease, first func(*tenure)) (*tenure, error) {
 	t := newTenure(e, l)
 	e.tenures[l.Ref] = t
 	e.lives[l.Ref] = t.live
+	close(e.began)
+	e.began = make(chan struct{})
 	e.mu.Unlock()
 	e.wg.Go(func() { t.hold(first) })
 	return t, nil
@@ -264,7 +271,9 @@ func (e *Engine) over(t *tenure, orphan bool) (poked bool) {
 	defer e.mu.Unlock()
 	if e.tenures[t.lease.Ref] == t {
 		delete(e.tenures, t.lease.Ref)
-		delete(e.lives, t.lease.Ref)
+		if t.why == nil {
+			delete(e.lives, t.lease.Ref) // else it tells why, until somebody takes the run up
+		}
 	}
 	if orphan {
 		e.orphans = append(e.orphans, t.lease)

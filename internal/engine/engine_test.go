@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -228,6 +229,9 @@ func TestBugsEndTheirRunAlone(t *testing.T) {
 		"an answer that is none": {answer: func(context.Context, engine.ModelCall, engine.Show) run.Event {
 			return run.Claimed{}
 		}},
+		"an answer that comes to nothing": {answer: func(context.Context, engine.ModelCall, engine.Show) run.Event {
+			return nil
+		}},
 		"text that is not UTF-8": {answer: func(context.Context, engine.ModelCall, engine.Show) run.Event {
 			return run.ModelAnswered{Answer: run.Answer{Text: "\xff"}}
 		}},
@@ -237,17 +241,104 @@ func TestBugsEndTheirRunAlone(t *testing.T) {
 				fine := &script{answer: steps()}
 				e := w.engine(agents{"bad": sc, "default": fine})
 				bad, good := w.start(e, func(t *engine.Task) { t.Profile = "bad" }), w.start(e)
-				gone := w.start(e, func(t *engine.Task) { t.Profile = "gone" })
 				w.comesTo(good, journal.Completed)
-				for _, ref := range []journal.Ref{bad, gone} {
-					if row := w.comesTo(ref, journal.Failed); row.Reason != "internal_error" {
-						w.Errorf("it ended with %s", row.Reason)
-					}
-					w.whole(ref)
+				if row := w.comesTo(bad, journal.Failed); row.Reason != "internal_error" {
+					w.Errorf("it ended with %s", row.Reason)
 				}
+				w.whole(bad)
 			})
 		})
 	}
+}
+
+// A run whose profile this process does not know is left for one that does; it can
+// be cancelled all the same.
+func TestUnknownProfile(t *testing.T) {
+	inWorld(t, func(w *world) {
+		e := w.engine(agents{}, func(o *engine.Options) { o.Profiles = []string{"other"} })
+		ref, other := w.start(e), w.start(e)
+		var why error
+		for _, err := range e.Watch(w.ctx, ref, 0) {
+			why = err
+		}
+		if why == nil || !strings.Contains(why.Error(), "there is no such profile") {
+			w.Errorf("whoever watches is told %v", why)
+		}
+		w.comesTo(ref, journal.Queued)
+		if err := e.Cancel(w.ctx, other, "ann"); err != nil {
+			w.Error(err)
+		}
+		w.comesTo(other, journal.Cancelled)
+		w.whole(other)
+		w.engine(&script{answer: steps()})
+		w.comesTo(ref, journal.Completed)
+		w.whole(ref)
+	})
+}
+
+// A turn names what the turn before it in the session has written down of what was
+// said, and adds the rest.
+func TestMessagesOfASession(t *testing.T) {
+	inWorld(t, func(w *world) {
+		sc := &remembering{script: &script{answer: steps(calls(free("read_file")))}}
+		e := w.engine(sc)
+		var last journal.Ref
+		for turn := range 4 {
+			last = w.start(e, func(t *engine.Task) {
+				t.Session = "ses_01k44tn5c0abcdefghjkmnpqrs"
+				t.Text = fmt.Sprint("task ", turn)
+			})
+			w.comesTo(last, journal.Completed)
+		}
+		var first journal.Messages
+		for r, err := range w.s.Events(w.ctx, last, 0) {
+			if err != nil {
+				w.Fatal(err)
+			}
+			if r.Kind == journal.MessagesAdded {
+				if err := r.Decode(&first); err != nil {
+					w.Fatal(err)
+				}
+				break
+			}
+		}
+		if len(first.New) != 2 || first.Run == "" {
+			w.Errorf("the last turn wrote %d messages behind those of %q", len(first.New), first.Run)
+		}
+		all, err := journal.ReadMessages(w.ctx, w.s, w.s.Key(), last, first.List)
+		got := fmt.Sprintf("%s", all)
+		const want = `["task 0" "the answer" "task 1" "the answer" "task 2" "the answer" "task 3"]`
+		if err != nil || got != want {
+			w.Errorf("it was sent %s, %v; want %s", got, err, want)
+		}
+	})
+}
+
+// remembering tells the model of the turns before.
+type remembering struct {
+	*script
+	tasks []string
+}
+
+func (m *remembering) Agent(ctx context.Context, r journal.Run) (engine.Agent, error) {
+	a, err := m.script.Agent(ctx, r)
+	a.Model = m
+	return a, err
+}
+
+func (m *remembering) Messages(c engine.ModelCall, from int) ([]json.RawMessage, error) {
+	if from > 0 {
+		return m.script.Messages(c, from)
+	}
+	m.tasks = append(m.tasks, c.State.Task)
+	var all []json.RawMessage
+	for i, task := range m.tasks {
+		if i > 0 {
+			all = append(all, json.RawMessage(`"the answer"`))
+		}
+		all = append(all, json.RawMessage(fmt.Sprintf("%q", task)))
+	}
+	return all, nil
 }
 
 // agents finds scripts by profile.

@@ -57,7 +57,7 @@ func TestApproved(t *testing.T) {
 		if q.Subject != "step 1, call 2: b" || q.About != "call" || !row.WakeAt.Equal(q.Expires) {
 			w.Errorf("it asks %+v, and wakes at %v", q, row.WakeAt)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(time.Minute)
 		w.decide(e, ref, journal.QuestionApproved)
 		w.comesTo(ref, journal.Completed)
 		w.whole(ref)

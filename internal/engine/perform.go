@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -109,7 +110,7 @@ func (t *tenure) tell(call ModelCall) error {
 		return fmt.Errorf("build the request of step %d: %w", call.Step, err)
 	}
 	if len(messages) > 0 {
-		added, err := t.store.Key().Extend(t.told.List, messages...)
+		added, err := t.extend(messages)
 		if err != nil {
 			return fmt.Errorf("build the request of step %d: %w", call.Step, err)
 		}
@@ -122,6 +123,59 @@ func (t *tenure) tell(call ModelCall) error {
 	}
 	t.told.Parts = call.Step
 	return nil
+}
+
+// extend is what messages make of the list that the model was sent before. A turn
+// begins with what was said in its session: the part of that which the turn before
+// has written down is named, and not written again.
+func (t *tenure) extend(messages []json.RawMessage) (journal.Messages, error) {
+	key := t.store.Key()
+	if t.told.Parts > 0 || t.row.Session == "" {
+		return key.Extend(t.told.List, messages...)
+	}
+	before, list, err := t.turnBefore()
+	if err != nil {
+		return journal.Messages{}, err
+	}
+	var at journal.Digest
+	for i, m := range messages {
+		next, err := key.Extend(at, m)
+		if err != nil {
+			return journal.Messages{}, err
+		}
+		if at = next.List; at == list {
+			added, err := key.Extend(list, messages[i+1:]...)
+			added.Run = before
+			return added, err
+		}
+	}
+	return key.Extend(journal.Digest{}, messages...)
+}
+
+// turnBefore finds the turn before this one in its session, and the list of
+// messages with which that began; no digest if there is none.
+func (t *tenure) turnBefore() (before journal.ID, list journal.Digest, err error) {
+	rows, err := t.store.Runs(t.ctx, journal.RunQuery{
+		Tenant: t.row.Tenant, Session: t.row.Session, Kind: journal.TurnRun, Before: t.row.Run, Limit: 1,
+	})
+	if err != nil || len(rows) == 0 {
+		return "", list, err
+	}
+	for r, err := range t.store.Events(t.ctx, rows[0].Ref, 0) {
+		if err != nil {
+			return "", list, err
+		}
+		if r.Kind != journal.MessagesAdded {
+			continue
+		}
+		if !r.Purged.IsZero() {
+			break
+		}
+		var m journal.Messages
+		err := r.Decode(&m)
+		return rows[0].Run, m.List, err
+	}
+	return "", list, nil
 }
 
 // answered is a model's event with what the engine knows.

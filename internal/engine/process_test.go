@@ -119,7 +119,8 @@ func withEngine(ctx context.Context, store, file, kill string, fn func(*engine.E
 }
 
 // killer is a store whose process kills itself around an append: "before N" when
-// the events up to N are written and not yet committed, "after N" when they are.
+// the events up to N, or more, are written and not yet committed, "after N" when
+// they are.
 type killer struct {
 	journal.Store
 	at string
@@ -136,7 +137,8 @@ func (k *killer) point(when string, seq uint64) {
 		k.points = append(k.points, p)
 	}
 	k.mu.Unlock()
-	if p == k.at {
+	var at uint64
+	if n, _ := fmt.Sscanf(k.at, when+" %d", &at); n == 1 && seq >= at {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // it is on its way
 	}

@@ -32,6 +32,8 @@ type batch struct {
 	entries []journal.Entry
 }
 
+func (b batch) empty() bool { return len(b.entries) == 0 && len(b.before) == 0 }
+
 func (l *ledger) failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +92,7 @@ func (t *tenure) flush(wait bool, to *journal.Change) error {
 	if to == nil {
 		to = t.status.change(t.state)
 	}
-	if len(b.entries) == 0 && len(b.before) == 0 && to == nil && !(wait && t.durable < t.state.Events) {
+	if b.empty() && to == nil && !(wait && t.durable < t.state.Events) {
 		return nil
 	}
 	t.batch = batch{}

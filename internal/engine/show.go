@@ -14,6 +14,8 @@ import (
 // watch in this process read it as it comes. Nobody is waited for: each reads
 // from where it got to.
 type live struct {
+	fence uint64 // of the tenure's lease
+
 	mu       sync.Mutex
 	changed  chan struct{} // closed at the next change
 	step     int
@@ -29,7 +31,7 @@ type liveChannel struct {
 	text []byte // only ever appended to
 }
 
-func newLive() *live { return &live{changed: make(chan struct{})} }
+func newLive(fence uint64) *live { return &live{fence: fence, changed: make(chan struct{})} }
 
 // change makes a change and tells who waits for one.
 func (l *live) change(fn func()) {

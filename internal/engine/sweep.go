@@ -76,7 +76,7 @@ func (e *Engine) tick() {
 // abandon settles requests whose process died: nobody can go on with them.
 func (e *Engine) abandon(ctx context.Context, tx journal.Tx) error {
 	worker := e.worker
-	worker.Kinds = []journal.RunKind{journal.RequestRun}
+	worker.Kinds, worker.Profiles = []journal.RunKind{journal.RequestRun}, nil
 	dead, err := tx.ClaimDue(ctx, worker, e.Lease, abandons)
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ const toolKey = "tool "
 
 func newTenure(e *Engine, l journal.Lease) *tenure {
 	t := &tenure{
-		e: e, lease: l, live: newLive(), poked: make(chan struct{}, 1),
+		e: e, lease: l, live: newLive(l.Fence), poked: make(chan struct{}, 1),
 		inbox: make(chan arrival), gone: make(chan struct{}), underway: map[string]bool{},
 	}
 	t.ctx, t.cancel = context.WithCancelCause(e.ctx)
@@ -100,8 +100,8 @@ func (t *tenure) advance(first func(*tenure)) error {
 	}
 	lost := t.lost()
 	var err error
-	if t.agent, err = t.e.Agents.Agent(t.ctx, t.row); err != nil {
-		t.happen(run.InternalError{Stamp: now(), Error: fmt.Sprintf("profile %s: %v", t.row.Profile, err)})
+	if t.agent, err = t.e.Agents.Agent(t.ctx, t.row); err != nil && t.row.CancelBy == "" {
+		return fmt.Errorf("take up run %s under profile %q: %w", t.lease.Ref, t.row.Profile, err)
 	}
 	if first != nil {
 		first(t)
@@ -117,11 +117,14 @@ func (t *tenure) advance(first func(*tenure)) error {
 		if over || err != nil {
 			return err
 		}
+		if len(t.underway) == 0 && t.retryAt.IsZero() && !t.draining {
+			// Nothing will come: what was under way came to something that the run
+			// does not take.
+			t.happen(run.InternalError{Stamp: now(), Error: "nothing is under way, and nothing is to be done"})
+			continue
+		}
 		if t.draining && !t.toolsUnderway() {
 			return t.flush(true, &journal.Change{Status: journal.Queued}) // which gives the lease up
-		}
-		if err := t.flush(false, nil); err != nil {
-			return err
 		}
 		if err := t.wait(); err != nil {
 			return err
@@ -129,10 +132,22 @@ func (t *tenure) advance(first func(*tenure)) error {
 	}
 }
 
+// company is how long an event that nothing hangs on waits for others to be written
+// with it. A call of a quick tool, its end and the judgement of the step are one
+// write, and where an effect demands it they are written at once.
+const company = 2 * time.Millisecond
+
 // wait waits for what comes next, and takes it in.
 func (t *tenure) wait() error {
+	if err := t.failure(); err != nil {
+		return err
+	}
 	timer, stop := t.alarm()
 	defer stop()
+	var write <-chan time.Time
+	if !t.batch.empty() {
+		write = time.After(company)
+	}
 	quit := t.e.quit
 	if t.draining {
 		quit = nil
@@ -146,6 +161,8 @@ func (t *tenure) wait() error {
 		if d := t.state.Deadline(); !d.IsZero() && !time.Now().Before(d) {
 			t.happen(run.TimedOut{Stamp: now()})
 		}
+	case <-write:
+		return t.flush(false, nil)
 	case <-quit:
 		t.drain()
 	case <-t.ctx.Done():

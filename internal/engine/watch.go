@@ -74,8 +74,8 @@ type watcher struct {
 	step, attempt int              // of the model call that text is of
 	shown         map[string]int64 // bytes of its text that the caller was shown, by channel
 
-	live    *live           // nil: nothing under way here is known
-	moved   <-chan struct{} // closed when live changes
+	live    *live           // nil: the run is not advanced here
+	moved   <-chan struct{} // closed when live changes, or, without one, when a tenure begins here
 	journal chan error      // what Await says; nil: nobody waits
 }
 
@@ -83,13 +83,17 @@ type watcher struct {
 func (w *watcher) look(ctx context.Context) (more bool) {
 	// In this order: what is released after live was looked up moves it, and what
 	// the row says of the end holds for the events that are read behind it.
-	w.live, w.moved = w.e.lookUp(w.ref), nil
+	w.moved = w.e.begins()
+	w.live = w.e.lookUp(w.ref)
 	if w.live != nil {
 		w.moved = w.live.moves()
 	}
 	row, err := w.e.Store.Run(ctx, w.ref)
 	if err != nil {
 		return w.fail(err)
+	}
+	if w.live != nil && row.Fence > w.live.fence {
+		w.live, w.moved = nil, w.e.begins() // the run has gone on elsewhere
 	}
 	for r, err := range w.e.Store.Events(ctx, w.ref, w.seq) {
 		if err != nil {
@@ -203,6 +207,13 @@ func (w *watcher) wait(ctx context.Context) bool {
 			}
 			return true
 		case <-w.moved:
+			if w.live == nil {
+				w.moved = w.e.begins()
+				if w.e.lookUp(w.ref) != nil {
+					return true
+				}
+				continue
+			}
 			w.moved = w.live.moves()
 			if !w.watchLive() {
 				return false
@@ -216,6 +227,13 @@ func (e *Engine) lookUp(ref journal.Ref) *live {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.lives[ref]
+}
+
+// begins is closed when the next tenure begins here, of whatever run.
+func (e *Engine) begins() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.began
 }
 
 // moves is closed when something changes.

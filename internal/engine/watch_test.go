@@ -115,7 +115,7 @@ func TestWatchingChangesNothing(t *testing.T) {
 				if err != nil {
 					w.Error(err)
 				}
-				time.Sleep(time.Minute)
+				time.Sleep(10 * time.Second)
 			}
 		},
 		"one who leaves": func(w *world, e *engine.Engine, ref journal.Ref) {

@@ -125,9 +125,10 @@ type Worker struct {
 	Owner string
 	// Host is the machine that the worker is on.
 	Host string
-	// Kinds are the kinds of runs that the worker knows how to advance: the sweep
-	// takes no others. Empty: all.
-	Kinds []RunKind
+	// Kinds and Profiles are the kinds of runs that the worker knows how to
+	// advance, and the profiles that it knows: the sweep takes no others. Empty: all.
+	Kinds    []RunKind
+	Profiles []string
 }
 
 // Held is a lease that a worker has.

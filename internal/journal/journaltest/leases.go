@@ -220,6 +220,18 @@ var leaseTests = []test{
 		}
 	}},
 
+	{"a worker sweeps the profiles that it knows", func(w *world) {
+		under := func(profile string) func(*journal.Run) {
+			return func(r *journal.Run) { r.Profile = profile }
+		}
+		a, b := w.create(under("a")), w.create(under("b"))
+		w.create(under("a b"))
+		none := w.create(under(""))
+		w.want(w.sweep(journal.Worker{Owner: "c", Profiles: []string{"z", "a b c"}}, 9))
+		w.want(w.sweep(journal.Worker{Owner: "c", Profiles: []string{"b", "a"}}, 9), a, b)
+		w.want(w.sweep(journal.Worker{Owner: "c", Profiles: []string{""}}, 9), none)
+	}},
+
 	{"a worker sweeps the kinds that it knows", func(w *world) {
 		turn := w.create()
 		request := w.create(func(r *journal.Run) { r.Kind = journal.RequestRun })

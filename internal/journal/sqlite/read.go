@@ -85,14 +85,38 @@ func limit(n int) int {
 	return n
 }
 
+// where is a condition that names only what is asked for, so that SQLite finds the
+// index that fits.
+type where struct {
+	text string
+	args []any
+}
+
+func (w *where) and(condition string, arg any) {
+	if w.text == "" {
+		w.text = `WHERE ` + condition
+	} else {
+		w.text += ` AND ` + condition
+	}
+	w.args = append(w.args, arg)
+}
+
+func (w *where) andIf(asked bool, condition string, arg any) {
+	if asked {
+		w.and(condition, arg)
+	}
+}
+
 // Runs implements [journal.Reader].
 func (r reader) Runs(ctx context.Context, q journal.RunQuery) ([]journal.Run, error) {
-	rows, err := r.q.QueryContext(ctx, selectRun+`
-		WHERE tenant = @tenant AND (@status = '' OR status = @status) AND (@kind = '' OR kind = @kind)
-			AND (@session = '' OR session = @session) AND (@parent = '' OR parent = @parent) AND (@before = '' OR run < @before)
-		ORDER BY run DESC LIMIT @limit`,
-		named("tenant", q.Tenant), named("status", q.Status), named("kind", q.Kind), named("session", q.Session),
-		named("parent", q.Parent), named("before", q.Before), named("limit", limit(q.Limit)))
+	var w where
+	w.and(`tenant = ?`, q.Tenant)
+	w.andIf(q.Status != "", `status = ?`, q.Status)
+	w.andIf(q.Kind != "", `kind = ?`, q.Kind)
+	w.andIf(q.Session != "", `session <> '' AND session = ?`, q.Session)
+	w.andIf(q.Parent != "", `parent <> '' AND parent = ?`, q.Parent)
+	w.andIf(q.Before != "", `run < ?`, q.Before)
+	rows, err := r.q.QueryContext(ctx, selectRun+w.text+` ORDER BY run DESC LIMIT ?`, append(w.args, limit(q.Limit))...)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", mapError(err))
 	}
@@ -224,10 +248,12 @@ func (r reader) Question(ctx context.Context, tenant string, id journal.ID) (jou
 
 // Questions implements [journal.Reader].
 func (r reader) Questions(ctx context.Context, q journal.QuestionQuery) ([]journal.Question, error) {
-	rows, err := r.q.QueryContext(ctx, selectQuestion+`
-		WHERE tenant = @tenant AND (@run = '' OR run = @run) AND (@state = '' OR state = @state) AND (@before = '' OR question < @before)
-		ORDER BY question DESC LIMIT @limit`,
-		named("tenant", q.Tenant), named("run", q.Run), named("state", q.State), named("before", q.Before), named("limit", limit(q.Limit)))
+	var w where
+	w.and(`tenant = ?`, q.Tenant)
+	w.andIf(q.Run != "", `run = ?`, q.Run)
+	w.andIf(q.State != "", `state = ?`, q.State)
+	w.andIf(q.Before != "", `question < ?`, q.Before)
+	rows, err := r.q.QueryContext(ctx, selectQuestion+w.text+` ORDER BY question DESC LIMIT ?`, append(w.args, limit(q.Limit))...)
 	if err != nil {
 		return nil, fmt.Errorf("list approvals: %w", mapError(err))
 	}

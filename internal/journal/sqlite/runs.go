@@ -78,6 +78,22 @@ func settled(r journal.Run) error {
 	return &journal.SettledError{Ref: r.Ref, Status: r.Status, Reason: r.Reason, At: r.Ended}
 }
 
+// A worker knows a run whose kind and profile are in its sets, if it has such sets.
+const known = `(@kinds = '' OR instr(@kinds, char(31) || kind || char(31)))
+	AND (@profiles = '' OR instr(@profiles, char(31) || profile || char(31)))`
+
+// set is a set of names as known takes it: each between unit separators.
+func set[T ~string](names []T) string {
+	all := ""
+	for _, n := range names {
+		all += "\x1f" + string(n)
+	}
+	if all != "" {
+		all += "\x1f"
+	}
+	return all
+}
+
 // claimDue is the sweep: one conditional update. What is under way has a wake_at
 // that has passed, so the runs of a worker that died are among those that are due
 // as soon as their leases are past their time.
@@ -85,23 +101,14 @@ const claimDue = `
 UPDATE runs SET lease_owner = @owner, lease_until = @until, fence = fence + 1, wake_at = @now, woken = 0
 WHERE (tenant, run) IN (
 	SELECT tenant, run FROM runs
-	WHERE wake_at <= @now AND (@kinds = '' OR instr(@kinds, '/' || kind || '/')) AND ` + claimable + `
+	WHERE wake_at <= @now AND ` + known + ` AND ` + claimable + `
 	ORDER BY wake_at, run LIMIT @limit)
 RETURNING tenant, run, fence`
-
-// kindSet is a set of kinds as claimDue takes it.
-func kindSet(kinds []journal.RunKind) string {
-	set := ""
-	for _, k := range kinds {
-		set += "/" + string(k) + "/"
-	}
-	return set
-}
 
 // ClaimDue implements [journal.Sweeper].
 func (t *txn) ClaimDue(ctx context.Context, w journal.Worker, ttl time.Duration, limit int) ([]journal.Lease, error) {
 	rows, err := t.tx.QueryContext(ctx, claimDue, named("owner", w.Owner), named("until", t.at.Add(ttl).UnixMicro()),
-		named("now", t.at.UnixMicro()), named("host", w.Host), named("limit", limit), named("kinds", kindSet(w.Kinds)))
+		named("now", t.at.UnixMicro()), named("host", w.Host), named("limit", limit), named("kinds", set(w.Kinds)), named("profiles", set(w.Profiles)))
 	if err != nil {
 		return nil, fmt.Errorf("claim what is due: %w", t.note(err))
 	}

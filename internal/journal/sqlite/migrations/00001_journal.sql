@@ -45,6 +45,9 @@ CREATE INDEX runs_wake  ON runs (wake_at)     WHERE wake_at IS NOT NULL;
 CREATE INDEX runs_lease ON runs (lease_owner) WHERE lease_owner <> '';
 CREATE INDEX runs_purge ON runs (purge_at)    WHERE purge_at IS NOT NULL;
 
+CREATE INDEX runs_session ON runs (tenant, session, run) WHERE session <> '';
+CREATE INDEX runs_parent  ON runs (tenant, parent, run)  WHERE parent <> '';
+
 CREATE TABLE events (
     tenant    TEXT    NOT NULL,
     run       TEXT    NOT NULL,
@@ -113,4 +116,5 @@ CREATE TABLE questions (
     PRIMARY KEY (tenant, question)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX questions_run ON questions (tenant, run);
+CREATE INDEX questions_run   ON questions (tenant, run, question);
+CREATE INDEX questions_state ON questions (tenant, state, question);
