@@ -198,7 +198,7 @@ func TestReadmeShowsTheDemo(t *testing.T) {
 	shown := varies.ReplaceAllString(out, "…")
 	blocks := strings.Split(string(page), "```\n")
 	lines := 0
-	for _, at := range []string{"export ANTHROPIC_API_KEY", "finish_reason content_filter"} {
+	for _, at := range []string{"export ANTHROPIC_API_KEY", "finish_reason content_filter", "Let me count the lines"} {
 		i := slices.IndexFunc(blocks, func(b string) bool { return strings.Contains(b, at) })
 		if i < 0 {
 			t.Fatalf("README.md does not show %q", at)
