@@ -35,6 +35,10 @@ type Agent struct {
 	SecondPerson bool
 }
 
+// whole reports whether the agent has what it must have. One without an evaluator
+// would let every step pass.
+func (a Agent) whole() bool { return a.Model != nil && a.Tools != nil && a.Evaluator != nil }
+
 // Model asks a model for a run. It is safe for use by several runs.
 type Model interface {
 	// Messages returns what the model is to be sent beside what it was sent

@@ -17,7 +17,7 @@ import (
 // ask puts a question to a person: its row and the event are one write.
 func (t *tenure) ask(eff run.Ask) func() {
 	fail := func(err error) func() {
-		t.happen(run.InternalError{Stamp: now(), Error: fmt.Sprintf("ask about the %s of step %d: %v", eff.About, eff.Step, err)})
+		t.fail(fmt.Errorf("ask about the %s of step %d: %w", eff.About, eff.Step, err))
 		return nil
 	}
 	id, err := t.e.ids.New(journal.ApprovalPrefix)
@@ -39,13 +39,16 @@ func (t *tenure) ask(eff run.Ask) func() {
 	if t.agent.SecondPerson {
 		request.NotBy = t.row.Starter
 	}
+	asked := t.happen(run.Asked{
+		Stamp: now(), Step: eff.Step, About: eff.About, Call: eff.Call,
+		ID: string(id), Digest: hex.EncodeToString(digest[:]), Expires: request.Expires,
+	})
+	if !asked {
+		return nil
+	}
 	t.batch.before = append(t.batch.before, func(ctx context.Context, tx journal.Tx) error {
 		_, err := approval.Ask(ctx, tx, t.lease, request)
 		return err
-	})
-	t.happen(run.Asked{
-		Stamp: now(), Step: eff.Step, About: eff.About, Call: eff.Call,
-		ID: string(id), Digest: hex.EncodeToString(digest[:]), Expires: request.Expires,
 	})
 	return func() {} // the question is durable before anybody is told of it
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,7 @@ import (
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/journal/sqlite"
 	"github.com/stoplog/stoplog/internal/run"
+	"github.com/stoplog/stoplog/internal/signal"
 )
 
 func TestTurn(t *testing.T) {
@@ -232,6 +234,7 @@ func TestBugsEndTheirRunAlone(t *testing.T) {
 		"an answer that comes to nothing": {answer: func(context.Context, engine.ModelCall, engine.Show) run.Event {
 			return nil
 		}},
+		"a question that cannot be shown": {answer: steps(calls(fenced("run_command"), run.Call{Tool: "b", Args: `{"a":1,"a":2}`, Ruling: run.Gated}))},
 		"text that is not UTF-8": {answer: func(context.Context, engine.ModelCall, engine.Show) run.Event {
 			return run.ModelAnswered{Answer: run.Answer{Text: "\xff"}}
 		}},
@@ -246,6 +249,9 @@ func TestBugsEndTheirRunAlone(t *testing.T) {
 					w.Errorf("it ended with %s", row.Reason)
 				}
 				w.whole(bad)
+				if slices.Contains(sc.called, "run_command {}") {
+					w.Error("it ran a call beside a question that could not be asked")
+				}
 			})
 		})
 	}
@@ -270,10 +276,22 @@ func TestUnknownProfile(t *testing.T) {
 		}
 		w.comesTo(other, journal.Cancelled)
 		w.whole(other)
+		w.engine(halfMade{}, func(o *engine.Options) { o.Profiles = []string{"other"} }).Wake(w.ctx, ref)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.comesTo(ref, journal.Queued)
 		w.engine(&script{answer: steps()})
 		w.comesTo(ref, journal.Completed)
 		w.whole(ref)
 	})
+}
+
+// halfMade makes agents that nobody evaluates.
+type halfMade struct{}
+
+func (halfMade) Agent(context.Context, journal.Run) (engine.Agent, error) {
+	sc := &script{answer: steps()}
+	return engine.Agent{Model: sc, Tools: sc}, nil
 }
 
 // A turn names what the turn before it in the session has written down of what was
@@ -339,6 +357,20 @@ func (m *remembering) Messages(c engine.ModelCall, from int) ([]json.RawMessage,
 		all = append(all, json.RawMessage(fmt.Sprintf("%q", task)))
 	}
 	return all, nil
+}
+
+// An evaluator that panics halts: what was not judged does not go on.
+func TestEvaluatorPanics(t *testing.T) {
+	inWorld(t, func(w *world) {
+		sc := &script{answer: steps(calls(free("a"))), judge: func(signal.History) signal.Evaluation { panic("a bug") }}
+		ref := w.start(w.engine(sc))
+		if row := w.comesTo(ref, journal.Blocked); row.Reason != "signal_error" {
+			w.Errorf("it ended with %s", row.Reason)
+		}
+		if w.whole(ref); len(sc.asked) != 1 {
+			w.Errorf("the model was asked %v", sc.asked)
+		}
+	})
 }
 
 // agents finds scripts by profile.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -77,7 +78,7 @@ func (t *tenure) open(eff run.Effect) func() {
 		}
 		return nil
 	}
-	t.happen(run.InternalError{Stamp: now(), Error: fmt.Sprintf("the engine does not know the effect %T", eff)})
+	t.fail(fmt.Errorf("the engine does not know the effect %T", eff))
 	return nil
 }
 
@@ -89,10 +90,12 @@ func (t *tenure) callModel(eff run.CallModel) func() {
 	}
 	call := ModelCall{Run: t.row, State: t.state, Step: eff.Step, Attempt: eff.Attempt, Tools: eff.Tools}
 	if err := t.tell(call); err != nil {
-		t.happen(run.InternalError{Stamp: now(), Error: err.Error()})
+		t.fail(err)
 		return nil
 	}
-	t.happen(run.ModelStarted{Stamp: now(), Step: eff.Step, Attempt: eff.Attempt})
+	if !t.happen(run.ModelStarted{Stamp: now(), Step: eff.Step, Attempt: eff.Attempt}) {
+		return nil
+	}
 	call.State = t.state
 	t.ends = nil
 	return func() {
@@ -204,8 +207,13 @@ func (t *tenure) runCall(eff run.RunCall) func() {
 		Run: t.row, Step: eff.Step, Call: eff.Call, Tool: eff.Tool, Args: eff.Args,
 		Approved: w.Ruling == run.Gated, Deadline: eff.Deadline,
 	}
-	t.happen(run.CallStarted{Stamp: now(), Step: eff.Step, Call: eff.Call})
+	if !t.happen(run.CallStarted{Stamp: now(), Step: eff.Step, Call: eff.Call}) {
+		return nil
+	}
 	return func() {
+		if t.state.Step.Work[eff.Call-1].Stage != run.Running {
+			return // what was to begin beside it could not, and the run has stopped
+		}
 		t.launch(fmt.Sprintf("%s%d/%d", toolKey, eff.Step, eff.Call), nil, func(ctx context.Context) run.Event {
 			r := t.agent.Tools.Call(ctx, call)
 			text := strings.ToValidUTF8(r.Text, "\uFFFD") // a journal's text is UTF-8, whatever a tool says
@@ -224,7 +232,7 @@ func (t *tenure) releaseAnswer(eff run.ReleaseAnswer) func() {
 	}
 	keeper, ok := t.agent.Model.(Withholder)
 	if !ok {
-		t.happen(run.InternalError{Stamp: now(), Error: errNotKept.Error()})
+		t.fail(errNotKept)
 		return nil
 	}
 	call := ModelCall{Run: t.row, State: t.state, Step: eff.Step, Attempt: t.state.Step.Attempt}
@@ -247,13 +255,27 @@ func (t *tenure) evaluate(eff run.Evaluate) func() {
 	}
 	return func() {
 		t.launch(key, nil, func(ctx context.Context) run.Event {
-			var verdict signal.Evaluation
-			if t.agent.Evaluator != nil {
-				verdict = t.agent.Evaluator.Evaluate(ctx, eff.History)
-			}
+			verdict := t.judged(ctx, eff.History)
 			return run.StepEvaluated{Stamp: now(), Step: eff.Step, Pause: eff.Pause, Evaluation: verdict}
 		})
 	}
+}
+
+// judged is what the evaluator says. One that panics has said halt: nothing goes on
+// that was not judged.
+func (t *tenure) judged(ctx context.Context, h signal.History) (verdict signal.Evaluation) {
+	if t.agent.Evaluator == nil {
+		return signal.Evaluation{} // of a run that is to be cancelled, and can come to nothing else
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			t.e.Log.Error("panic", "run", t.lease.Run, "in", "the evaluator", "value", v, "stack", string(debug.Stack()))
+			verdict = signal.Evaluation{Reports: []signal.Report{{
+				Signal: "evaluator", Mode: signal.Enforce, Judgement: signal.Judgement{Result: signal.Halt}, Error: fmt.Sprintf("panic: %v", v),
+			}}}
+		}
+	}()
+	return t.agent.Evaluator.Evaluate(ctx, h)
 }
 
 // end shows what the run came to.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/stoplog/stoplog/internal/journal"
@@ -59,20 +60,26 @@ func (l *ledger) later(fn func(context.Context, journal.Tx) error) {
 	l.store.Later(func(ctx context.Context, tx journal.Tx) error { return l.write(ctx, tx, fn) })
 }
 
-// happen applies an event that the run takes and has it written with the next
-// flush. One that the run does not take changes nothing: it was late.
-func (t *tenure) happen(e run.Event) {
+// happen applies an event that the run takes, has it written with the next flush,
+// and reports true. One that the run does not take changes nothing: it was late.
+func (t *tenure) happen(e run.Event) bool {
 	if err := run.Check(t.state, e); err != nil {
 		t.e.Log.Debug("not taken", "run", t.lease.Run, "event", e.Kind(), "why", err)
-		return
+		return false
 	}
 	entry, err := entryOf(e)
 	if err != nil {
-		t.happen(run.InternalError{Stamp: now(), Error: err.Error()})
-		return
+		t.fail(err)
+		return false
 	}
 	t.state = run.Apply(t.state, e)
 	t.note(entry)
+	return true
+}
+
+// fail ends the run: the host cannot go on with it.
+func (t *tenure) fail(why error) {
+	t.happen(run.InternalError{Stamp: now(), Error: strings.ToValidUTF8(why.Error(), "\uFFFD")})
 }
 
 // note has an entry written with the next flush.

@@ -84,7 +84,7 @@ func (e *Engine) abandon(ctx context.Context, tx journal.Tx) error {
 	const reason = "abandoned"
 	for _, l := range dead {
 		entry, err := journal.NewEntry(journal.RequestSettled, 1, journal.Structure, journal.Settled{
-			Status: string(journal.Failed), Reason: reason, Usage: journal.Usage{Estimated: true},
+			Status: journal.Failed, Reason: reason, Usage: journal.Usage{Estimated: true},
 		})
 		if err != nil {
 			return err

@@ -100,7 +100,10 @@ func (t *tenure) advance(first func(*tenure)) error {
 	}
 	lost := t.lost()
 	var err error
-	if t.agent, err = t.e.Agents.Agent(t.ctx, t.row); err != nil && t.row.CancelBy == "" {
+	if t.agent, err = t.e.Agents.Agent(t.ctx, t.row); err == nil && !t.agent.whole() {
+		err = errors.New("its agent has no model, no tools or no evaluator")
+	}
+	if err != nil && t.row.CancelBy == "" {
 		return fmt.Errorf("take up run %s under profile %q: %w", t.lease.Ref, t.row.Profile, err)
 	}
 	if first != nil {
@@ -120,7 +123,9 @@ func (t *tenure) advance(first func(*tenure)) error {
 		if len(t.underway) == 0 && t.retryAt.IsZero() && !t.draining {
 			// Nothing will come: what was under way came to something that the run
 			// does not take.
-			t.happen(run.InternalError{Stamp: now(), Error: "nothing is under way, and nothing is to be done"})
+			if phase := t.state.Phase; !t.happen(run.InternalError{Stamp: now(), Error: "nothing is under way, and nothing is to be done"}) {
+				return fmt.Errorf("run %s is %s, with nothing under way and nothing to be done", t.lease.Ref, phase)
+			}
 			continue
 		}
 		if t.draining && !t.toolsUnderway() {

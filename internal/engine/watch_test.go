@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/stoplog/stoplog/internal/engine"
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/run"
+	"github.com/stoplog/stoplog/internal/signal"
 )
 
 // talkative streams an answer of some length, calls a tool, and streams another.
@@ -93,12 +95,40 @@ func (w *world) same(ref journal.Ref) []string {
 	return all
 }
 
-// Watched or not, by one who keeps up, stalls, or leaves: the same journal, and the
-// run takes as long.
+// traced has a script say in what order text was released and steps were judged,
+// and when.
+func traced(sc *script) (trace func() []string) {
+	var mu sync.Mutex
+	var all []string
+	began := time.Now()
+	say := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, fmt.Sprintf("%v ", time.Since(began).Round(100*time.Millisecond))+fmt.Sprintf(format, args...))
+	}
+	answer := sc.answer
+	sc.answer = func(ctx context.Context, c engine.ModelCall, show engine.Show) run.Event {
+		say("asked in step %d", c.Step)
+		defer say("released the answer of step %d", c.Step)
+		return answer(ctx, c, show)
+	}
+	sc.judge = func(h signal.History) signal.Evaluation {
+		say("judged step %d", h.Steps)
+		return signal.Evaluation{}
+	}
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return all
+	}
+}
+
+// Watched or not, by one who keeps up, stalls, or leaves: the same journal, the
+// evaluator asked as often, and as late, and the run takes as long.
 func TestWatchingChangesNothing(t *testing.T) {
 	type result struct {
-		journal []string
-		took    time.Duration
+		journal, trace []string
+		took           time.Duration
 	}
 	results := map[string]result{}
 	for name, watch := range map[string]func(w *world, e *engine.Engine, ref journal.Ref){
@@ -129,7 +159,9 @@ func TestWatchingChangesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				e := w.engine(talkative())
+				sc := talkative()
+				trace := traced(sc)
+				e := w.engine(sc)
 				began := time.Now()
 				ref := w.start(e)
 				done := make(chan struct{})
@@ -140,13 +172,19 @@ func TestWatchingChangesNothing(t *testing.T) {
 				row := w.comesTo(ref, journal.Completed)
 				<-done
 				w.whole(ref)
-				results[name] = result{w.same(ref), row.Ended.Sub(began)}
+				results[name] = result{w.same(ref), trace(), row.Ended.Sub(began)}
 			})
 		})
 	}
 	for name, r := range results {
 		if d := cmp.Diff(results["nobody"].journal, r.journal); d != "" {
 			t.Errorf("%s: the journal differs (-nobody +watched):\n%s", name, d)
+		}
+		if d := cmp.Diff([]string{
+			"0s asked in step 1", "3s released the answer of step 1", "3s judged step 1",
+			"3s asked in step 2", "6s released the answer of step 2", "6s judged step 2",
+		}, r.trace); d != "" {
+			t.Errorf("%s: what was done (-want +got):\n%s", name, d)
 		}
 		if r.took > results["nobody"].took+100*time.Millisecond {
 			t.Errorf("%s: it took %v, and %v unwatched", name, r.took, results["nobody"].took)

@@ -37,9 +37,9 @@ type Verdict struct {
 	Error       string `json:"error,omitempty"` // of a guard that failed
 }
 
-// Settled says how the exchange ended.
+// Settled says how the exchange ended: a terminal status of a run, and a reason.
 type Settled struct {
-	Status string `json:"status"`
+	Status Status `json:"status"`
 	Reason string `json:"reason"`
 	Detail string `json:"detail,omitempty"` // a sentence for people
 	Usage  Usage  `json:"usage"`

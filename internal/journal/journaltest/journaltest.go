@@ -41,6 +41,7 @@ func Exercise(t *testing.T, open Opener) {
 		{"messages", messageTests},
 		{"questions", questionTests},
 		{"capture", captureTests},
+		{"requests", requestTests},
 		{"follow", followTests},
 		{"writing", writingTests},
 	} {
