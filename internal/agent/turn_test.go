@@ -198,6 +198,9 @@ func TestTurnPassesTheDoor(t *testing.T) {
 	if len(w.provider.asked) != 2 || !strings.Contains(w.provider.asked[0], placeholder) || strings.Contains(strings.Join(w.provider.asked, ""), key) {
 		t.Errorf("the provider was sent %s", w.provider.asked)
 	}
+	if n := strings.Count(w.provider.asked[1], `"role":"user"`); n != 1 {
+		t.Errorf("behind the pause the model was told of %d user turns", n)
+	}
 	if !strings.Contains(w.provider.asked[1], "refused by the tool rule for list_dir") {
 		t.Errorf("of the denied call the model was told %s", w.provider.asked[1])
 	}

@@ -105,6 +105,7 @@ func TestLateClick(t *testing.T) {
 		if _, err := e.Decide(w.ctx, ref.Tenant, decision(first, journal.QuestionApproved)); err == nil {
 			w.Error("a late click was taken")
 		}
+		e.Wake(w.ctx, ref) // nor does a wake-up answer for her
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(sc.called) != 1 || len(w.questions(ref)) != 1 {
