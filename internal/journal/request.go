@@ -20,6 +20,7 @@ type Started struct {
 	Upstream string `json:"upstream"`
 	Model    string `json:"model"`
 	Stream   bool   `json:"stream"`
+	Parent   ID     `json:"parent,omitempty"` // the run that the exchange is part of
 }
 
 // Verdict is the evidence for one finding: where, by which rule, what followed.

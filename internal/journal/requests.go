@@ -65,7 +65,7 @@ func (q *Requests) append(ctx context.Context, tx Tx, f RequestFact) error {
 		if err := json.Unmarshal(e.Payload, &s); err != nil {
 			return err
 		}
-		if err := tx.Create(ctx, Run{Ref: l.Ref, Kind: RequestRun, Profile: s.Profile}); err != nil {
+		if err := tx.Create(ctx, Run{Ref: l.Ref, Kind: RequestRun, Profile: s.Profile, Parent: s.Parent}); err != nil {
 			return err
 		}
 		if _, err := tx.Claim(ctx, l.Ref, q.Worker, q.Lease); err != nil {

@@ -87,7 +87,7 @@ func TestRequest(t *testing.T) {
 	}
 	flush(t, s)
 	want := `request completed completed parent ` + turn + `
-started {"model":"m","mount":"openai","profile":"default","stream":true,"upstream":"up","v":1}
+started {"model":"m","mount":"openai","parent":"` + turn + `","profile":"default","stream":true,"upstream":"up","v":1}
 verdict {"channel":"choice/0/content","end":43,"fingerprint":"00112233aabbccdd","guard":"secrets","mode":"enforce","rule":"github-pat","severity":"critical","start":3,"v":1,"verdict":"redact"}
 verdict {"channel":"choice/0/content","end":60,"fingerprint":"","guard":"pii","mode":"shadow","rule":"email","severity":"low","start":50,"v":1,"verdict":"redact"}
 settled {"reason":"completed","status":"completed","usage":{"estimated":false,"input":7,"output":9},"v":1}`
@@ -121,7 +121,7 @@ func TestVerdictOfARun(t *testing.T) {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
 	got := story(t, s, rows[0].Run)
-	if !strings.HasPrefix(got, "request completed completed parent "+turn+"\nverdict ") || !strings.Contains(got, "\nsettled ") {
+	if !strings.HasPrefix(got, "request completed completed parent "+turn+"\nstarted ") || !strings.Contains(got, "\nverdict ") || !strings.Contains(got, "\nsettled ") {
 		t.Errorf("got\n%s", got)
 	}
 }
