@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -131,4 +132,44 @@ func TestStoppedUnread(t *testing.T) {
 			w.Errorf("%s, asked %v, called %v, the answer is %q", row.Reason, sc.asked, sc.called, s.Step.Answer.Text)
 		}
 	})
+}
+
+// What nobody waited for could not be written: nothing is written behind it, and
+// the run goes on from what there is.
+func TestNothingBehindAHole(t *testing.T) {
+	inWorld(t, func(w *world) {
+		sc := &script{answer: steps(calls(free("read_file")))}
+		sc.call = func(context.Context, engine.ToolCall) engine.ToolResult {
+			time.Sleep(time.Second) // its start is written meanwhile
+			return engine.ToolResult{Text: "ok"}
+		}
+		e := w.engine(sc, func(o *engine.Options) { o.Store = &forgetful{Store: o.Store} })
+		ref := w.start(e)
+		w.comesTo(ref, journal.Completed)
+		w.whole(ref)
+		if len(sc.called) != 2 {
+			w.Errorf("the call whose start was lost was made %d times", len(sc.called))
+		}
+	})
+}
+
+// forgetful is a store whose first write that nobody waits for fails.
+type forgetful struct {
+	journal.Store
+	failed bool
+}
+
+func (f *forgetful) Later(fn func(context.Context, journal.Tx) error) *journal.Pending {
+	if f.failed {
+		return f.Store.Later(fn)
+	}
+	f.failed = true
+	return f.Store.Later(func(ctx context.Context, tx journal.Tx) error { return fn(ctx, full{tx}) })
+}
+
+// full is a transaction on a full disk.
+type full struct{ journal.Tx }
+
+func (full) Append(context.Context, journal.Lease, ...journal.Entry) (journal.Tail, error) {
+	return journal.Tail{}, errors.New("no space left on device")
 }
