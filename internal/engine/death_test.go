@@ -335,6 +335,41 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
+// flaky is a store that drops a write which nobody waits for.
+type flaky struct {
+	journal.Store
+	drop int // which one, from 1
+	n    int
+}
+
+func (f *flaky) Later(fn func(context.Context, journal.Tx) error) *journal.Pending {
+	if f.n++; f.n != f.drop {
+		return f.Store.Later(fn)
+	}
+	p, settle := journal.NewPending()
+	settle(journal.ErrFull)
+	return p
+}
+
+// A write that nobody waited for, and that failed, is followed by no other: the
+// journal has no hole, and the run goes on from where it is whole.
+func TestNoHole(t *testing.T) {
+	inWorld(t, func(w *world) {
+		sc := &script{answer: steps(calls(free("slow")), calls(free("slow")))}
+		sc.call = func(context.Context, engine.ToolCall) engine.ToolResult {
+			time.Sleep(time.Second)
+			return engine.ToolResult{Text: "ok"}
+		}
+		f := &flaky{drop: 2}
+		ref := w.start(w.engine(sc, func(o *engine.Options) { f.Store, o.Store = o.Store, f }))
+		w.comesTo(ref, journal.Completed)
+		if f.n < 3 {
+			w.Errorf("%d writes were not waited for", f.n)
+		}
+		w.whole(ref)
+	})
+}
+
 // rest waits until nothing goes on with the run by itself.
 func (w *world) rest(ref journal.Ref) journal.Run {
 	w.Helper()

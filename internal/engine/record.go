@@ -23,8 +23,9 @@ type ledger struct {
 
 	batch batch
 
-	mu     sync.Mutex
-	failed error // of the first write that failed
+	mu      sync.Mutex
+	pending []*journal.Pending // writes that nobody waits for, and whose outcome was not known
+	failed  error              // of the first write that failed
 }
 
 // batch is what is to be written together.
@@ -35,13 +36,28 @@ type batch struct {
 
 func (b batch) empty() bool { return len(b.entries) == 0 && len(b.before) == 0 }
 
+// failure is that of the first write that is known to have failed.
 func (l *ledger) failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	waiting := l.pending[:0]
+	for _, p := range l.pending {
+		select {
+		case <-p.Done():
+			if l.failed == nil {
+				l.failed = p.Err()
+			}
+		default:
+			waiting = append(waiting, p)
+		}
+	}
+	l.pending = waiting
 	return l.failed
 }
 
-// write writes in turn. It is the only way in which a tenure writes.
+// write writes in turn. It is the only way in which a tenure writes. The outcome
+// of each write that was handed in before is known when this one's turn comes, or
+// both are of one transaction: so it is enough to look back here.
 func (l *ledger) write(ctx context.Context, tx journal.Tx, fn func(context.Context, journal.Tx) error) error {
 	if err := l.failure(); err != nil {
 		return err
@@ -57,7 +73,9 @@ func (l *ledger) write(ctx context.Context, tx journal.Tx, fn func(context.Conte
 
 // later writes without waiting; a failure stops what comes after.
 func (l *ledger) later(fn func(context.Context, journal.Tx) error) {
-	l.store.Later(func(ctx context.Context, tx journal.Tx) error { return l.write(ctx, tx, fn) })
+	l.mu.Lock() // so that no later write looks back before this one is there to be seen
+	defer l.mu.Unlock()
+	l.pending = append(l.pending, l.store.Later(func(ctx context.Context, tx journal.Tx) error { return l.write(ctx, tx, fn) }))
 }
 
 // happen applies an event that the run takes, has it written with the next flush,
