@@ -29,7 +29,7 @@ func (c *guardCommand) explain(out io.Writer, selected []match.Rule) error {
 			return err
 		}
 		row := explained{Rule: r.ID, Severity: r.Severity.String(), Verdict: c.verdict().String()}
-		if hold, unbounded := engine.Bound(); len(unbounded) == 0 {
+		if hold, cut := engine.Bound(); len(cut) == 0 {
 			row.Hold = &hold
 		}
 		rows = append(rows, row)

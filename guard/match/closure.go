@@ -102,7 +102,7 @@ func (b *builder) walk(t thread, index int, cond syntax.EmptyOp) bool {
 // it, if one does. Two threads may stand in one place; trim drops the second.
 func (b *builder) step(from *state, r rune, k kind) (threads []thread, match group, accept bool) {
 	threads = b.threads[:0]
-	for _, l := range b.reach(from.threads, from.prev, k, !from.found) {
+	for _, l := range b.reach(from.threads, from.prev, k, from.phase == seeking) {
 		if l.match {
 			match, accept = l.group, true
 			break
@@ -166,10 +166,17 @@ func (b *builder) trim(threads []thread, prev kind) []thread {
 func (b *builder) over(s *state) (last group, ok bool) {
 	for next := range b.nexts {
 		leaves := b.prospects(s.threads, s.prev, next)
-		if len(leaves) == 0 || !leaves[0].match || ok && leaves[0].group != last {
+		if len(leaves) == 0 || !leaves[0].match {
 			return group{}, false
 		}
-		last, ok = leaves[0].group, true
+		g := leaves[0].group
+		if s.phase == cut {
+			g = group{unset, unset}
+		}
+		if ok && g != last {
+			return group{}, false
+		}
+		last, ok = g, true
 	}
 	return last, ok
 }

@@ -12,6 +12,11 @@
 // consumes its text. A byte that is not UTF-8 is one U+FFFD, as Go reads it.
 // Findings are ordered by start, then by the order of the rules.
 //
+// There is one departure: a match that is not decided within the hold limit, 512
+// bytes if the options do not say otherwise, is masked from there on, up to the
+// place where it is decided, and no validator is asked (limit.go has the exact
+// words).
+//
 // # Laws
 //
 // Chunk invariance: what is settled and what has been reported after a prefix
@@ -20,7 +25,8 @@
 //
 // Least hold-back: what is held begins at the earliest group of a match that
 // may still come about. What a match needs before its group is read and let go;
-// when no match is under way, nothing is held. `$`, `\z`, `\b` and `\B` wait
+// when no match is under way, nothing is held, and never more than the hold
+// limit and an unfinished rune. `$`, `\z`, `\b` and `\B` wait
 // for the rune that decides them, or for Close.
 //
 // Linear: each rule reads a byte once, and again only between the end of a

@@ -110,7 +110,7 @@ func TestRandomPatterns(t *testing.T) {
 				if len(rules) == 0 {
 					continue
 				}
-				e, err := Compile(rules, Options{Name: "random"})
+				e, err := Compile(rules, Options{Name: "random", HoldLimit: 1 << 30})
 				if err != nil {
 					t.Fatal(err)
 				}

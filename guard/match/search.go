@@ -11,7 +11,9 @@ type search struct {
 	at    *state
 	regs  []int64 // offsets of its threads' groups, from 1 on; 0 is written to and not read
 	spare []int64
-	found accepted // meaningful while at.found
+	found accepted // meaningful while at.phase is found
+	check int64    // where it is looked at if it is not decided before
+	mask  *mask    // what it has swallowed, if it is cut
 
 	// While a piece is scanned:
 	free   int // where it comes to rest
@@ -24,10 +26,13 @@ type accepted struct{ start, end, over int64 } // its group's ends and its own
 // hold is the earliest offset that may yet be part of a finding, at most
 // read.
 func (s *search) hold(read int64) int64 {
+	if s.mask != nil {
+		return read
+	}
 	for _, reg := range s.at.holds {
 		read = min(read, s.regs[reg+1])
 	}
-	if s.at.found {
+	if s.at.phase == found {
 		read = min(read, s.found.start)
 	}
 	return read
@@ -75,18 +80,37 @@ func (s *search) move(m *move, at int64) {
 // match's end, behind which text is read again; it does not rest before rest,
 // from where on the wake table looks after it.
 func (s *screen) run(b *bank, n int, q *search, i, rest int) int {
-	r, text := b.rules[n], s.text
+	for {
+		if q.mask != nil && q.mask.blind {
+			return len(s.text) + 1
+		}
+		i = s.follow(b.rules[n], b.classes, q, i, rest)
+		if q.at.idle() && i >= rest {
+			return i
+		}
+		at := s.base + int64(i)
+		if at < q.check {
+			return len(s.text) + 1
+		}
+		s.review(b.rules[n], q, at)
+	}
+}
+
+// follow is run as far as the search's check. It returns where the search is
+// then.
+func (s *screen) follow(r *rule, classes *classes, q *search, i, rest int) int {
+	text := s.text
 	t, row := r.enter(q.at)
 	cells, regs := t.cells, q.regs
-	began := i
-	for i < len(text) {
+	began, stop := i, q.until(s)
+	for i < stop {
 		c, w := class(0), 1
 		if x := text[i]; x < utf8.RuneSelf {
 			c = r.ascii[x]
 		} else {
 			var ru rune
 			ru, w = utf8.DecodeRune(text[i:])
-			c = r.shared[b.classes.of(ru)]
+			c = r.shared[classes.of(ru)]
 		}
 		cell := atomic.LoadUint32(&cells[row+uint32(c)])
 		if cell&walk != 0 {
@@ -116,10 +140,13 @@ func (s *screen) run(b *bank, n int, q *search, i, rest int) int {
 		if to == nil { // a match was decided
 			s.steps += int64(i - began)
 			i = int(q.found.over - s.base)
-			began = i
-			to = t.idle[s.kindBefore(i)]
-		} else if to.idle() && i >= rest {
-			q.regs = regs
+			began, stop = i, q.until(s)
+			t, row = r.enter(q.at)
+			cells = t.cells
+			continue
+		}
+		if to.idle() && i >= rest {
+			q.at, q.regs = to, regs
 			s.steps += int64(i - began)
 			return i
 		}
@@ -127,11 +154,11 @@ func (s *screen) run(b *bank, n int, q *search, i, rest int) int {
 	}
 	s.steps += int64(i - began)
 	q.at, q.regs = t.at(row), regs
-	if q.at.idle() {
-		return i
-	}
-	return len(text) + 1
+	return i
 }
+
+// until is where a walk ends at the latest: at the text's end or at the check.
+func (q *search) until(s *screen) int { return int(min(int64(len(s.text)), q.check-s.base)) }
 
 // take makes a move over the rune between two offsets. It returns nil if that
 // decides a match, which is then q.found, and was added if it is a finding.
@@ -140,13 +167,28 @@ func (s *screen) take(r *rule, q *search, m *move, before, after int64) *state {
 		q.accept(m.match, before)
 	}
 	q.move(m, before)
-	if m.to.over {
+	switch {
+	case m.to.over:
 		q.accept(m.to.last, after)
-	} else if !m.to.found || len(m.to.threads) > 0 {
+	case m.to.decided():
+		if q.mask != nil {
+			q.found.over = before
+		}
+	default:
 		return m.to
 	}
-	s.add(r, q.found)
+	s.decide(r, q)
 	return nil
+}
+
+// decide ends a search with q.found and starts the next.
+func (s *screen) decide(r *rule, q *search) {
+	if q.mask != nil {
+		s.unmask(r, q, q.found.over, r.verdict)
+		return
+	}
+	s.add(r, q.found)
+	q.start(r, s.kindBefore(int(q.found.over-s.base)), q.found.over+s.engine.limits.hold)
 }
 
 // finish decides what is still open where the text ends.
@@ -156,22 +198,25 @@ func (s *screen) finish(b *bank, searches []search, awake uint64) {
 		n := bits.TrailingZeros64(awake)
 		q := &searches[n]
 		for {
-			if q.at.atEnd {
+			switch {
+			case q.mask != nil:
+				q.found.over = end
+			case q.at.atEnd:
 				q.accept(q.at.final, end)
-			} else if !q.at.found {
+			}
+			if q.mask == nil && !q.at.atEnd && q.at.phase != found {
 				break
 			}
-			s.add(b.rules[n], q.found)
-			rest := int(q.found.over - s.base)
-			q.start(b.rules[n], s.kindBefore(rest))
-			if s.run(b, n, q, rest, len(s.text)) <= len(s.text) {
+			s.decide(b.rules[n], q)
+			if s.run(b, n, q, int(q.found.over-s.base), len(s.text)) <= len(s.text) {
 				break
 			}
 		}
 	}
 }
 
-// start begins a search behind a rune of kind k.
-func (q *search) start(r *rule, k kind) {
-	q.at = r.table.Load().idle[k]
+// start begins a search behind a rune of kind k, to be looked at first at the
+// offset check.
+func (q *search) start(r *rule, k kind, check int64) {
+	q.at, q.check = r.table.Load().idle[k], check
 }

@@ -27,8 +27,8 @@ const (
 type state struct {
 	threads []thread
 	prev    kind // of the rune before, as far as the rule can tell
-	found   bool // a match was accepted, so that no search starts any more
-	regs    int  // how many registers it has
+	phase   phase
+	regs    int // how many registers it has
 	holds   []int16
 	// over: whatever comes next, a match ends here, with the group last.
 	over bool
@@ -41,8 +41,20 @@ type state struct {
 	generation int
 }
 
+// A phase says how far a search has come.
+type phase uint8
+
+const (
+	seeking phase = iota // a match may start at every rune
+	found                // a match was accepted, so that none starts any more
+	cut                  // it went on for too long: none starts, and groups are no matter (see cut.go)
+)
+
 // idle says whether no match is under way.
-func (s *state) idle() bool { return len(s.threads) == 0 && !s.found }
+func (s *state) idle() bool { return len(s.threads) == 0 && s.phase == seeking }
+
+// decided says whether the search ends by coming to this state.
+func (s *state) decided() bool { return s.over || len(s.threads) == 0 && s.phase != seeking }
 
 // A move leads from a state, by a rune, to another.
 type move struct {

@@ -24,7 +24,7 @@ type bank struct {
 	needled uint64 // the rules that have a needle
 }
 
-func newBank(rules []*rule, classes *classes) *bank {
+func newBank(rules []*rule, classes *classes, limit int64) *bank {
 	b := &bank{rules: rules, classes: classes}
 	for c := range b.kind {
 		b.kind[c] = kindOf(rune(c))
@@ -39,6 +39,10 @@ func newBank(rules []*rule, classes *classes) *bank {
 	}
 	for i, r := range rules {
 		b.add(r, uint64(1)<<i)
+		// A search that could be cut on the way to its needle must not sleep.
+		if n := r.prog.needle.reach; n > 0 && int64(n)+utf8.UTFMax < limit {
+			b.needled |= uint64(1) << i
+		}
 	}
 	return b
 }
@@ -56,9 +60,6 @@ func (b *bank) add(r *rule, bit uint64) {
 			mark(b.ascii[int(k)*utf8.RuneSelf:][:utf8.RuneSelf], r.ascii[:], c, bit)
 			mark(b.beyond[k], r.shared, c, bit)
 		}
-	}
-	if r.prog.needle.reach > 0 {
-		b.needled |= bit
 	}
 	second := first.advance(r, func(c class) { mark(b.second[:utf8.RuneSelf], r.ascii[:], c, bit) })
 	second.advance(r, func(c class) { mark(b.third[:utf8.RuneSelf], r.ascii[:], c, bit) })
@@ -89,7 +90,11 @@ func (fs fronts) add(r *rule, f front) {
 	for i := range f.threads {
 		f.threads[i].group = group{unset, unset} // no matter
 	}
-	fs[string(r.build.key(f.threads, f.prev, f.match))] = f
+	p := seeking
+	if f.match {
+		p = found
+	}
+	fs[string(r.build.key(f.threads, f.prev, p))] = f
 }
 
 // advance returns the fronts after one more rune, and tells the classes by
@@ -102,7 +107,7 @@ func (fs fronts) advance(r *rule, matters func(class)) fronts {
 		for _, f := range fs {
 			to := front{match: true}
 			if !f.match {
-				alone := &state{threads: f.threads, prev: f.prev, found: true}
+				alone := &state{threads: f.threads, prev: f.prev, phase: found}
 				to.threads, _, to.match = r.build.step(alone, r.samples[c], prev)
 				to.prev = prev
 			}
@@ -211,7 +216,7 @@ func (s *screen) rouse(b *bank, searches []search, wake uint64, before kind, i i
 	for ; wake != 0; wake &= wake - 1 {
 		n := bits.TrailingZeros64(wake)
 		q := &searches[n]
-		q.start(b.rules[n], before)
+		q.start(b.rules[n], before, s.base+int64(i)+s.engine.limits.hold)
 		q.free = s.run(b, n, q, i, i)
 		next = min(next, q.free)
 	}

@@ -9,9 +9,9 @@
 //
 // The patterns are made for text that streams:
 //
-//   - A match should be decided early: what may follow it is bounded, so that a
-//     rule holds at most 512 bytes. Two rules are not like that, jwt and
-//     private-key, whose matches are as long as they are.
+//   - A match should be decided early: what may follow it is bounded. The token
+//     itself is not, so that no tail of a long one is left: past the hold limit
+//     the engine masks it to its end (see package match).
 //   - Only the group is held and replaced. A keyword before it is context: it is
 //     read and let go.
 //   - A match must not end by taking a rune behind it that the next match needs

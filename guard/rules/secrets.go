@@ -84,7 +84,7 @@ func secrets() []match.Rule {
 		},
 		{
 			ID:       "slack-bot-token",
-			Pattern:  `xox[bp]-[0-9]{10,13}-[0-9]{10,13}[0-9A-Za-z-]{0,80}`,
+			Pattern:  `xox[bp]-[0-9]{10,13}-[0-9]{10,13}[0-9A-Za-z-]*`,
 			Severity: guard.High, Verdict: guard.Redact,
 			Match: []string{
 				"SLACK_BOT_TOKEN=" + slackToken,
@@ -97,7 +97,7 @@ func secrets() []match.Rule {
 		},
 		{
 			ID:       "stripe-access-token",
-			Pattern:  start + `(?P<secret>[sr]k_(?:test|live|prod)_[0-9A-Za-z]{10,99})`,
+			Pattern:  start + `(?P<secret>[sr]k_(?:test|live|prod)_[0-9A-Za-z]{10,})`,
 			Group:    "secret",
 			Severity: guard.Critical, Verdict: guard.Redact,
 			Validators: []match.Validator{match.Entropy(2)},
@@ -112,15 +112,16 @@ func secrets() []match.Rule {
 			},
 		},
 		{
-			// The signature may be missing ("alg": "none"); the last dot is
-			// then part of the token.
+			// A token may end anywhere behind its first dot: it was cut off, or
+			// has no signature ("alg": "none"), and then ends in a dot.
 			ID:       "jwt",
-			Pattern:  `\bey[A-Za-z0-9_-]{15,}\.ey[A-Za-z0-9_-]{15,}\.(?:[A-Za-z0-9_-]{10,})?`,
+			Pattern:  `\bey[A-Za-z0-9_-]{15,}\.ey[A-Za-z0-9_-]{2,}(?:\.[A-Za-z0-9_-]*)?`,
 			Severity: guard.High, Verdict: guard.Redact,
 			Match: []string{
 				"token " + jwt + " end",
 				"Cookie: session=" + jwt + "; Path=/",
 				"unsigned: " + "eyJhbGciOiJub25lIn0" + "." + "eyJzdWIiOiI4MjM3NDY1MTAifQ" + ".",
+				"cut off: " + jwt[:60],
 			},
 			NoMatch: []string{
 				"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9" + " alone is a header",
@@ -160,7 +161,7 @@ func secrets() []match.Rule {
 			Pattern: `(?i:key|token|secret|passw(?:or)?d|passphrase|pwd|credentials?|creds)` +
 				`(?i:s|_?id|[_.-]?\d{1,2})?(?:[_.-]\w{1,16}){0,2}` +
 				`["'\x60\\]{0,4}\s{0,3}(?:=>|->|:=|\?=|={1,3}|:{1,2}|>|\|\|)\s{0,3}["'\x60\\]{0,4}` +
-				`(?P<secret>[\w.=+/~-]{10,256})`,
+				`(?P<secret>[\w.=+/~-]{10,})`,
 			Group:    "secret",
 			Severity: guard.High, Verdict: guard.Redact,
 			Validators: []match.Validator{
