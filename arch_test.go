@@ -23,8 +23,10 @@ var rooms = map[string]room{
 
 	"guard":           {},
 	"guard/match":     {rooms: []string{"guard"}},
-	"guard/rules":     {rooms: []string{"guard", "guard/match"}},
 	"guard/guardtest": {rooms: []string{"guard"}},
+
+	"guard/rules/gitleaks": {rooms: []string{"guard", "guard/match"}},
+	"guard/rules":          {rooms: []string{"guard", "guard/match", "guard/rules/gitleaks"}},
 
 	"internal/diag":     {},
 	"internal/sse":      {},

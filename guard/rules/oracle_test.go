@@ -206,6 +206,7 @@ func TestAgainstRegexp(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			rs = withExamples(rs)
 			e, o, m := engine(t, 1<<20, names...), newOracle(rs), newMixer(rs, uint64(len(rs)))
 			var with, findings, size int
 			for range *texts {
@@ -241,6 +242,7 @@ func TestConformance(t *testing.T) {
 	for _, name := range rules.Names() {
 		e := engine(t, match.DefaultHoldLimit, name)
 		rs, _ := rules.Pack(name)
+		rs = withExamples(rs)
 		for _, r := range rs {
 			t.Run(r.ID, func(t *testing.T) {
 				guardtest.Test(t, guardtest.Config{Guard: e, Texts: append(r.Match, r.NoMatch...), Bound: match.DefaultHoldLimit + 3})

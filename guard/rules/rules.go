@@ -20,12 +20,13 @@
 //     be the beginning of a better match, and what would make a match a false one
 //     (one more group of digits) is matched with it, to be rejected.
 //
-// Ids are those of gitleaks v8 where it has the rule. The patterns are our own.
-// Secrets in examples are made up, and written in parts so that scanners of
+// Ids are those of gitleaks v8 where it has the rule. The pack secrets has our own
+// rules and, behind them, all others of gitleaks (package gitleaks). Secrets in examples are made up, and written in parts so that scanners of
 // source code leave this repository alone.
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -64,8 +65,9 @@ func Pack(name string) ([]match.Rule, bool) {
 }
 
 // Select returns the rules that the names stand for, each the name of a pack or
-// the id of a rule, in the order of the names. A rule that is named twice comes
-// once.
+// the id of a rule, in the order of the names, those of gitleaks behind ours: of
+// two that find the same, ours gives it its name. A rule that is named twice
+// comes once.
 func Select(names ...string) ([]match.Rule, error) {
 	var out []match.Rule
 	add := func(r match.Rule) {
@@ -87,7 +89,16 @@ func Select(names ...string) ([]match.Rule, error) {
 			return nil, unknown(name)
 		}
 	}
+	slices.SortStableFunc(out, func(a, b match.Rule) int { return cmp.Compare(rank(a), rank(b)) })
 	return out, nil
+}
+
+// rank is 0 for our own rules and 1 for others.
+func rank(r match.Rule) int {
+	if imported()[r.ID] {
+		return 1
+	}
+	return 0
 }
 
 // unknown is the error for a name that is neither a pack's nor a rule's.

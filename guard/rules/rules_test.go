@@ -8,6 +8,7 @@ import (
 
 	"github.com/stoplog/stoplog/guard/match"
 	"github.com/stoplog/stoplog/guard/rules"
+	"github.com/stoplog/stoplog/guard/rules/gitleaks"
 )
 
 // all returns the rules of every pack.
@@ -15,6 +16,16 @@ func all(t testing.TB) []match.Rule {
 	rs, err := rules.Select(rules.Names()...)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return withExamples(rs)
+}
+
+// withExamples gives the rules of gitleaks examples, as the others have.
+func withExamples(rs []match.Rule) []match.Rule {
+	for i, r := range rs {
+		if len(r.Match) == 0 {
+			rs[i].Match, rs[i].NoMatch = gitleaks.Examples(r)
+		}
 	}
 	return rs
 }
@@ -37,7 +48,15 @@ func TestExamples(t *testing.T) {
 }
 
 // long are the rules whose matches are as long as they are.
-var long = []string{"authorization-header", "generic-api-key", "jwt", "private-key", "slack-bot-token", "stripe-access-token"}
+var long = []string{
+	"authorization-header", "generic-api-key", "jwt", "private-key", "slack-bot-token", "stripe-access-token",
+
+	"1password-service-account-token", "authress-service-client-access-key", "curl-auth-header", "curl-auth-user",
+	"facebook-page-access-token", "flyio-access-token", "grafana-api-key", "grafana-cloud-api-token",
+	"hashicorp-tf-api-token", "jwt-base64", "kubernetes-secret-yaml", "kubernetes-secret-yaml-data-first",
+	"microsoft-teams-webhook", "nuget-config-password", "pypi-upload-token", "slack-app-token",
+	"slack-config-access-token", "slack-legacy-token", "yandex-access-token",
+}
 
 // TestBound pins how much text a rule can hold.
 func TestBound(t *testing.T) {

@@ -2,18 +2,45 @@ package rules
 
 import (
 	"bytes"
+	"sync"
 
 	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/guard/match"
+	"github.com/stoplog/stoplog/guard/rules/gitleaks"
 )
 
 // start is where a token may begin: at a word, or behind the escape of a
 // control character in text that is still quoted (`"\nghp_…"`).
 const start = `(?:\b|\\[nrt])`
 
-// secrets are keys and tokens known by their shape, and what a keyword gives
-// away.
+// secrets are our own rules, and those of gitleaks that are not among them.
 func secrets() []match.Rule {
+	out := own()
+	for _, r := range gitleaks.Rules() {
+		if imported()[r.ID] {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// imported are the ids of the rules of gitleaks that are not among ours.
+var imported = sync.OnceValue(func() map[string]bool {
+	ids := make(map[string]bool)
+	for _, r := range gitleaks.Rules() {
+		ids[r.ID] = true
+	}
+	for _, r := range own() {
+		delete(ids, r.ID)
+	}
+	return ids
+})
+
+// own are keys and tokens known by their shape, and what a keyword gives away.
+// Most are found by gitleaks too. Ours also find what is quoted and escaped, what
+// is cut off and what is longer than usual, and take any rune for an end that is
+// not part of a token.
+func own() []match.Rule {
 	return []match.Rule{
 		{
 			ID:       "anthropic-api-key",
