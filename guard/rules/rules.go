@@ -25,6 +25,8 @@
 // source code leave this repository alone.
 package rules
 
+//go:generate go test -run ^TestRulesPage$ . -update
+
 import (
 	"cmp"
 	"fmt"

@@ -15,8 +15,8 @@ import (
 const tries = 400
 
 // Examples returns texts in which a rule of [Rules] finds something, made from
-// its pattern, and texts made from those in which it finds nothing. They are the
-// same each time, and are made when they are asked for: written down they would
+// its pattern or what was written down for its mend, and texts made from those in
+// which it finds nothing. They are the same each time, and are made when they are asked for: written down they would
 // look like secrets to every scanner.
 func Examples(r match.Rule) (yes, no []string) {
 	re := regexp.MustCompile(r.Pattern)
@@ -34,7 +34,16 @@ func Examples(r match.Rule) (yes, no []string) {
 			return !slices.ContainsFunc(r.Validators, func(v match.Validator) bool { return !v.Accept(span) })
 		})
 	}
+	for _, m := range mends {
+		if _, mine := m.patterns[r.ID]; mine {
+			yes = slices.DeleteFunc(slices.Clone(m.finds), func(text string) bool { return !finds(text) })
+			no = slices.Clone(m.spares)
+		}
+	}
 	for range tries {
+		if len(yes) >= 2 && len(no) >= 2 {
+			break
+		}
 		w.Reset()
 		w.write(tree)
 		text := w.String()
@@ -49,9 +58,6 @@ func Examples(r match.Rule) (yes, no []string) {
 			if len(no) < 2 && len(near) > 0 && !slices.Contains(no, near) && !finds(near) {
 				no = append(no, near)
 			}
-		}
-		if len(yes) == 2 && len(no) == 2 {
-			break
 		}
 	}
 	return yes, no
