@@ -46,11 +46,10 @@ type RuleCertificate struct {
 func (e *Engine) Certificate() Certificate {
 	c := Certificate{HoldLimit: int(e.limits.hold), SwallowLimit: int(e.limits.swallow), StatesMost: stateBudget}
 	c.Tables = int(unsafe.Sizeof(*e.classes)) + len(e.classes.class)*int(unsafe.Sizeof(e.classes.class[0]))
-	for _, b := range e.banks {
-		c.Tables += int(unsafe.Sizeof(*b))
-		for _, k := range b.beyond {
-			c.Tables += len(k) * int(unsafe.Sizeof(k[0]))
-		}
+	for _, f := range e.fronts {
+		t := f.table.Load()
+		c.States += t.nstates
+		c.Tables += len(t.cells) * 4
 	}
 	for _, r := range e.rules {
 		hold, cut := e.limits.of(r)

@@ -15,11 +15,12 @@ type builder struct {
 	leaves  []leaf
 	threads []thread
 	useful  []bool
+	fresh   group // of a search that starts
 	buf     []byte
 }
 
 func newBuilder(r *rule) builder {
-	b := builder{prog: r.prog, takes: make([]uint8, len(r.prog.inst)), visited: make([]uint32, len(r.prog.inst))}
+	b := builder{prog: r.prog, fresh: nowhere, takes: make([]uint8, len(r.prog.inst)), visited: make([]uint32, len(r.prog.inst))}
 	for pc, in := range r.prog.inst {
 		for _, sample := range r.samples[1:] {
 			if isRune(in.Op) && in.MatchRune(sample) {
@@ -54,7 +55,7 @@ func (b *builder) reach(threads []thread, prev, next kind, fresh bool) []leaf {
 		}
 	}
 	if fresh {
-		b.walk(thread{b.prog.start, group{unset, unset}}, len(threads), cond)
+		b.walk(thread{b.prog.start, b.fresh}, len(threads), cond)
 	}
 	return b.leaves
 }
@@ -109,7 +110,7 @@ func (b *builder) step(from *state, r rune, k kind) (threads []thread, match gro
 		}
 		in := &b.prog.inst[l.pc]
 		if in.MatchRune(r) {
-			threads = append(threads, thread{in.Out, group{past(l.start), past(l.end)}})
+			threads = append(threads, thread{in.Out, group{past(l.start), past(l.end), past(l.from)}})
 		}
 	}
 	b.threads = threads
@@ -171,7 +172,7 @@ func (b *builder) over(s *state) (last group, ok bool) {
 		}
 		g := leaves[0].group
 		if s.phase == cut {
-			g = group{unset, unset}
+			g = nowhere
 		}
 		if ok && g != last {
 			return group{}, false

@@ -15,7 +15,8 @@ type Engine struct {
 	limits  limits
 	rules   []*rule
 	classes *classes
-	banks   []*bank
+	columns *columns
+	fronts  [fronts]*front
 }
 
 // Name implements [guard.Guard].

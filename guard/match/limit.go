@@ -65,8 +65,8 @@ func ParsePolicy(s string) (Policy, error) {
 const (
 	DefaultHoldLimit    = 512
 	DefaultSwallowLimit = 16 << 10
-	// LeastHoldLimit is the least that HoldLimit can be: more than the wake
-	// table looks ahead.
+	// LeastHoldLimit is the least that HoldLimit can be: more than any rune has
+	// bytes, with room to spare.
 	LeastHoldLimit = 16
 )
 
@@ -149,7 +149,7 @@ func (s *screen) unmask(r *rule, q *search, end int64, v guard.Verdict) {
 	s.masks = slices.DeleteFunc(s.masks, func(m *mask) bool { return m == q.mask })
 	s.spare = append(s.spare, q.mask)
 	q.mask = nil
-	q.start(r, s.kindBefore(int(end-s.base)), end+s.engine.limits.hold)
+	s.again(q, end)
 }
 
 // newMask is a mask of the text from held to at.
@@ -177,7 +177,7 @@ func (r *rule) cut(s *state) *state {
 // forget takes from threads where their groups are.
 func forget(threads []thread) []thread {
 	for i := range threads {
-		threads[i].group = group{unset, unset}
+		threads[i].group = nowhere
 	}
 	return threads
 }

@@ -65,7 +65,7 @@ var pieces = []string{"a", "a", "b", "k", "ab", "kk", "é", " ", "\n", "K", "ſ"
 func (p *patternMaker) text() []byte {
 	n := p.IntN(40)
 	if p.IntN(5) == 0 {
-		n *= 20 // long enough to look for needles
+		n *= 20 // long enough to be cut
 	}
 	of := pieces
 	if p.IntN(3) == 0 {
@@ -114,9 +114,7 @@ func TestRandomPatterns(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, r := range e.rules {
-					r.budget = budget
-				}
+				SetBudget(e, budget)
 				o := newOracle(t, rules)
 				for range 5 {
 					n := compare(t, e, o, p.text(), p.cuts())

@@ -88,11 +88,8 @@ func Compile(rules []Rule, opt Options) (*Engine, error) {
 	for _, r := range e.rules {
 		r.init()
 	}
-	for rest := e.rules; len(rest) > 0; {
-		n := min(len(rest), bankSize)
-		e.banks = append(e.banks, newBank(rest[:n], e.classes, limits.hold))
-		rest = rest[n:]
-	}
+	e.columns = newColumns(e.classes, len(e.rules[0].shared))
+	e.fronts = newFronts(e.rules, e.classes, e.columns, limits.hold)
 	return e, nil
 }
 

@@ -2,7 +2,6 @@ package match
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 	"unicode/utf8"
 
@@ -14,9 +13,11 @@ const blockSize = 64 << 10
 
 // screen is an engine at work on one channel.
 type screen struct {
-	engine   *Engine
-	searches []search // by rule
-	awake    []uint64 // by bank: the rules that are in the middle of a search
+	engine  *Engine
+	fronts  [fronts]*frontState // where each is
+	active  []*search           // those that go on in their own tables, and in a call those that did
+	byRule  []uint16            // for each rule, 1 + where it is in active
+	resting []*search           // to be used again
 
 	kept   []byte // what may yet be needed: from settled on, sometimes a little more
 	base   int64  // where it starts
@@ -29,7 +30,7 @@ type screen struct {
 	print   print
 	masks   []*mask // of the searches that are cut
 	spare   []*mask
-	steps   int64 // bytes read by the wake tables and by every rule, and moved
+	steps   int64 // bytes read by the fronts and by every rule, and moved
 }
 
 // finding is a guard.Finding in the making.
@@ -58,7 +59,7 @@ func (f finding) begins() int {
 
 func (e *Engine) open() *screen {
 	return &screen{
-		engine: e, searches: make([]search, len(e.rules)), awake: make([]uint64, len(e.banks)),
+		engine: e, byRule: make([]uint16, len(e.rules)),
 		before: edge, print: newPrint(e.key),
 	}
 }
@@ -94,19 +95,19 @@ func (s *screen) block(p []byte, last bool) int64 {
 	}
 	s.text = all[:whole]
 	from := int(s.done - s.base)
-	for i, b := range s.engine.banks {
-		first := i * bankSize
-		searches := s.searches[first : first+len(b.rules)]
-		s.awake[i] = b.scan(s, searches, s.awake[i], from)
-		if last {
-			s.finish(b, searches, s.awake[i])
-		}
+	for _, q := range s.active {
+		s.run(q, from)
+	}
+	s.scan(from)
+	if last {
+		s.finish()
 	}
 	s.steps += int64(whole - from)
 	if whole > from {
 		s.before = s.kindBefore(whole)
 	}
 	s.done = s.base + int64(whole)
+	s.retire()
 	for _, m := range s.masks {
 		m.reach(s.text, s.base, s.done)
 	}
@@ -149,10 +150,15 @@ func (s *screen) kindBefore(i int) kind {
 // not yet decided.
 func (s *screen) settled() int64 {
 	settled := s.done
-	for i, awake := range s.awake {
-		for ; awake != 0; awake &= awake - 1 {
-			q := &s.searches[i*bankSize+bits.TrailingZeros64(awake)]
-			settled = q.hold(settled)
+	for _, q := range s.active {
+		settled = q.hold(settled)
+	}
+	for _, at := range s.fronts {
+		for _, h := range at.holds {
+			if s.byRule[h.rule] == 0 {
+				settled = min(settled, s.done-int64(h.age))
+				break
+			}
 		}
 	}
 	return settled

@@ -1,13 +1,13 @@
 package match
 
 import (
-	"math/bits"
 	"sync/atomic"
 	"unicode/utf8"
 )
 
 // search is one rule's search in one text.
 type search struct {
+	rule  *rule
 	at    *state
 	regs  []int64 // offsets of its threads' groups, from 1 on; 0 is written to and not read
 	spare []int64
@@ -15,9 +15,9 @@ type search struct {
 	check int64    // where it is looked at if it is not decided before
 	mask  *mask    // what it has swallowed, if it is cut
 
-	// While a piece is scanned:
-	free   int // where it comes to rest
-	needle int // where its rule's next needle is, if that is not behind
+	rest    int64    // it does not come to rest before
+	free    int64    // where it came to rest; never if it did not
+	carried []thread // see resume
 }
 
 // accepted is a match that stands unless a better one comes.
@@ -74,32 +74,90 @@ func (s *search) move(m *move, at int64) {
 	}
 }
 
-// run takes the search of the bank's rule n on from text[i] until it comes to
-// rest, and returns where it does, or a place beyond the text if it is still
-// awake at the text's end. A match that is decided may send it back to the
-// match's end, behind which text is read again; it does not rest before rest,
-// from where on the wake table looks after it.
-func (s *screen) run(b *bank, n int, q *search, i, rest int) int {
-	for {
-		if q.mask != nil && q.mask.blind {
-			return len(s.text) + 1
+// promote has a rule of a front go on in its own table in front of text[i], with
+// the threads that it has in a state of the front.
+func (s *screen) promote(f *front, from *frontState, n, i int) {
+	r, at := f.rules[n], s.base+int64(i)
+	var q *search
+	if k := s.byRule[r.index]; k > 0 {
+		if q = s.active[k-1]; q.free > at {
+			return // it is on its own, and knows
 		}
-		i = s.follow(b.rules[n], b.classes, q, i, rest)
-		if q.at.idle() && i >= rest {
-			return i
+	} else {
+		if k := len(s.resting); k > 0 {
+			q, s.resting = s.resting[k-1], s.resting[:k-1]
+		} else {
+			q = &search{}
 		}
+		q.rule = r
+		s.active = append(s.active, q)
+		s.byRule[r.index] = uint16(len(s.active))
+	}
+	q.rest = at
+	if c := from.part(n); c == nil {
+		q.start(from.prev, at+s.engine.limits.hold)
+	} else {
+		q.resume(c, from.prev, at)
+		q.check = q.hold(at) + s.engine.limits.hold
+	}
+	s.run(q, i)
+}
+
+// resume takes over the threads of a front at an offset.
+func (q *search) resume(c *comp, before kind, at int64) {
+	q.regs, q.carried = append(q.regs[:0], 0), append(q.carried[:0], c.threads...)
+	register := func(back int16) int16 {
+		if back == unset {
+			return unset
+		}
+		place := at - int64(back)
+		for i, p := range q.regs[1:] {
+			if p == place {
+				return int16(i)
+			}
+		}
+		q.regs = append(q.regs, place)
+		return int16(len(q.regs) - 2)
+	}
+	for i := range q.carried {
+		t := &q.carried[i]
+		t.group = group{register(t.start), register(t.end), unset}
+	}
+	q.at = q.rule.state(q.carried, before)
+}
+
+// state returns the state of a search with these threads behind a rune of kind
+// k.
+func (r *rule) state(threads []thread, k kind) *state {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.intern(threads, seen(k, r.prog.looks), seeking)
+}
+
+// run takes a search on from text[i] until it comes to rest or the text ends, and
+// notes where it is free. A match that is decided may send it back to the match's
+// end, behind which text is read again; it does not rest before q.rest, from where
+// on the front looks after its rule.
+func (s *screen) run(q *search, i int) {
+	q.free = never
+	for q.mask == nil || !q.mask.blind {
+		i = s.follow(q, i)
 		at := s.base + int64(i)
-		if at < q.check {
-			return len(s.text) + 1
+		if q.at.idle() && at >= q.rest {
+			q.free = at
+			return
 		}
-		s.review(b.rules[n], q, at)
+		if at < q.check {
+			return
+		}
+		s.review(q.rule, q, at)
 	}
 }
 
 // follow is run as far as the search's check. It returns where the search is
 // then.
-func (s *screen) follow(r *rule, classes *classes, q *search, i, rest int) int {
-	text := s.text
+func (s *screen) follow(q *search, i int) int {
+	r, text, classes := q.rule, s.text, s.engine.classes
 	t, row := r.enter(q.at)
 	cells, regs := t.cells, q.regs
 	began, stop := i, q.until(s)
@@ -145,7 +203,7 @@ func (s *screen) follow(r *rule, classes *classes, q *search, i, rest int) int {
 			cells = t.cells
 			continue
 		}
-		if to.idle() && i >= rest {
+		if to.idle() && s.base+int64(i) >= q.rest {
 			q.at, q.regs = to, regs
 			s.steps += int64(i - began)
 			return i
@@ -188,16 +246,19 @@ func (s *screen) decide(r *rule, q *search) {
 		return
 	}
 	s.add(r, q.found)
-	q.start(r, s.kindBefore(int(q.found.over-s.base)), q.found.over+s.engine.limits.hold)
+	s.again(q, q.found.over)
 }
 
-// finish decides what is still open where the text ends.
-func (s *screen) finish(b *bank, searches []search, awake uint64) {
+// finish decides what is still open where the text ends, in the fronts too.
+func (s *screen) finish() {
 	end := s.base + int64(len(s.text))
-	for ; awake != 0; awake &= awake - 1 {
-		n := bits.TrailingZeros64(awake)
-		q := &searches[n]
-		for {
+	for i, f := range s.engine.fronts {
+		for _, c := range s.fronts[i].comps {
+			s.promote(f, s.fronts[i], c.rule, len(s.text))
+		}
+	}
+	for _, q := range s.active {
+		for q.free > end {
 			switch {
 			case q.mask != nil:
 				q.found.over = end
@@ -207,16 +268,35 @@ func (s *screen) finish(b *bank, searches []search, awake uint64) {
 			if q.mask == nil && !q.at.atEnd && q.at.phase != found {
 				break
 			}
-			s.decide(b.rules[n], q)
-			if s.run(b, n, q, int(q.found.over-s.base), len(s.text)) <= len(s.text) {
-				break
-			}
+			s.decide(q.rule, q)
+			s.run(q, int(q.found.over-s.base))
 		}
 	}
 }
 
+// retire takes the searches that rest from those that go on.
+func (s *screen) retire() {
+	rest := s.active[:0]
+	for _, q := range s.active {
+		if q.free <= s.done {
+			s.byRule[q.rule.index] = 0
+			s.resting = append(s.resting, q)
+			continue
+		}
+		rest = append(rest, q)
+		s.byRule[q.rule.index] = uint16(len(rest))
+	}
+	s.active = rest
+}
+
 // start begins a search behind a rune of kind k, to be looked at first at the
 // offset check.
-func (q *search) start(r *rule, k kind, check int64) {
-	q.at, q.check = r.table.Load().idle[k], check
+func (q *search) start(k kind, check int64) {
+	q.at, q.check = q.rule.table.Load().idle[k], check
+}
+
+// again begins the next search where one was decided.
+func (s *screen) again(q *search, at int64) {
+	q.start(s.kindBefore(int(at-s.base)), at+s.engine.limits.hold)
+	q.rest = at + q.rule.depth
 }

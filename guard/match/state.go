@@ -12,8 +12,12 @@ type thread struct {
 }
 
 // A group is where the ends of a thread's group are to be found: in a
-// register, or one of the places below.
-type group struct{ start, end int16 }
+// register, or one of the places below. From is where its match started; only
+// fronts ask.
+type group struct{ start, end, from int16 }
+
+// nowhere is the group of a thread that has not come to it.
+var nowhere = group{unset, unset, unset}
 
 const (
 	unset  int16 = -1 // the thread has not come to it

@@ -29,6 +29,8 @@ type rule struct {
 	weight int // of the states, roughly in bytes
 	budget int
 	build  builder
+	starts [kinds][]bool // see wakes
+	depth  int64         // of its front
 }
 
 // stateBudget is how much memory, roughly, a rule's states may take.
