@@ -9,11 +9,12 @@ import (
 	"github.com/stoplog/stoplog/guard/match"
 )
 
-// TestCleanDeltasDoNotAllocate writes warm text in 4-byte deltas.
-func TestCleanDeltasDoNotAllocate(t *testing.T) {
+// TestDeltasDoNotAllocate writes warm text in 4-byte deltas, with findings in it
+// too.
+func TestDeltasDoNotAllocate(t *testing.T) {
 	e := packs(t)
 	rng := rand.New(rand.NewPCG(9, 9))
-	for _, text := range []named{{"prose", prose(rng, 1<<16)}, {"go", goSource(t, 1<<16)}} {
+	for _, text := range []named{{"prose", prose(rng, 1<<16)}, {"go", goSource(t, 1<<16)}, {"json", jsonLogs(rng, 1<<16)}} {
 		feed(t, e.Open(t.Context(), guard.Channel{}), text.text, 4)
 		s := e.Open(t.Context(), guard.Channel{})
 		feed(t, s, text.text, 4) // the screen has its buffers now

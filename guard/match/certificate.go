@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"regexp/syntax"
-	"slices"
 	"strings"
 	"unsafe"
 )
@@ -54,11 +53,11 @@ func (e *Engine) Certificate() Certificate {
 	for _, r := range e.rules {
 		hold, cut := e.limits.of(r)
 		rc := RuleCertificate{
-			Rule: r.id, Hold: hold, Cut: cut, Policy: r.policy, Literals: slices.Clone(r.prog.literals),
+			Rule: r.id, Hold: hold, Cut: cut, Policy: r.policy, Literals: literals(r.prog.tree),
 			Instructions: len(r.prog.inst), Classes: len(r.samples) - 1,
 		}
 		if cut {
-			rc.Grows = r.prog.grows
+			rc.Grows = grows(r.prog.tree, r.prog.group)
 		}
 		c.Rules = append(c.Rules, rc)
 		c.Hold = max(c.Hold, hold)

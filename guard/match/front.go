@@ -27,6 +27,7 @@ type front struct {
 	classes *classes
 	depth   int
 	limit   int64
+	fork    int // see forks
 	most    int // states, before they are forgotten; never fewer than 4
 	columns *columns
 	starts  [kinds][][]int // the rules that can start, by the kind before and the class
@@ -71,14 +72,17 @@ type frontTable struct {
 	nstates    int
 }
 
-// mostThreads is how many threads a rule has in a front before it leaves.
-const mostThreads = 100
-
 // mostFrontStates is how many states a front has before it forgets them.
 const mostFrontStates = 16_000
 
 func newFront(rules []*rule, classes *classes, columns *columns, depth int, limit int64) *front {
-	f := &front{rules: rules, classes: classes, columns: columns, depth: depth, limit: limit, most: mostFrontStates}
+	f := &front{
+		rules: rules, classes: classes, columns: columns, depth: depth, limit: limit,
+		fork: depth, most: mostFrontStates,
+	}
+	if depth == wordDepth {
+		f.fork = wordFork
+	}
 	for k := range kinds {
 		f.starts[k] = make([][]int, len(columns.wide))
 	}
@@ -227,6 +231,23 @@ func (f *front) intern(prev kind, comps []comp) *frontState {
 	return s
 }
 
+// forks says whether a search of so many bytes or more goes on in several ways.
+// Then it is behind its word, where what may stand between a keyword and a secret
+// begins; the states of many rules that are there would multiply.
+func (c comp) forks(age int) bool {
+	for i, t := range c.threads {
+		if int(t.from) < age {
+			continue
+		}
+		for _, u := range c.threads[:i] {
+			if u.from == t.from {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // oldest is how many bytes ago the earliest group started, 0 if none did.
 func (c comp) oldest() int {
 	age := 0
@@ -287,7 +308,7 @@ func (f *front) grow(c comp, before kind, r rune, width int) (next comp, hit boo
 		alone[i].from = unset
 	}
 	_, over := rule.build.over(&state{threads: alone, prev: prev})
-	return next, over || age > f.depth || int64(next.oldest()) >= f.limit || len(next.threads) > mostThreads
+	return next, over || age > f.depth || int64(next.oldest()) >= f.limit || len(next.threads) > mostThreads || next.forks(f.fork)
 }
 
 // later is a place in front of a rune, in bytes back from behind it.

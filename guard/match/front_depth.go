@@ -11,6 +11,13 @@ const (
 	longDepth = 100
 )
 
+// wordFork is from how many bytes on a search in the front of words must not
+// fork. mostThreads is how many threads a rule may have in any front.
+const (
+	wordFork    = 4
+	mostThreads = 100
+)
+
 // depths has one for each front.
 var depths = [fronts]int{wordDepth, runDepth, longDepth}
 

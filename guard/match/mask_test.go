@@ -163,3 +163,26 @@ func TestPolicyNames(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestFindsBehindLongTail has a match whose tail comes to nothing long after it,
+// in another piece, and a second match in that tail.
+func TestFindsBehindLongTail(t *testing.T) {
+	e := compile(t, match.Options{}, match.Rule{ID: "r", Pattern: `key[ab](?:[a-z ]*!)?`})
+	text := "keya " + strings.Repeat("x", 60) + " keyb " + strings.Repeat("y", 60) + "."
+	for _, n := range []int{1, 7, 100, len(text)} {
+		s := e.Open(t.Context(), guard.Channel{})
+		var got []int64
+		for at := 0; at < len(text); at += n {
+			p, err := s.Write([]byte(text[at:min(at+n, len(text))]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range p.Findings {
+				got = append(got, f.Start)
+			}
+		}
+		if fmt.Sprint(got) != "[0 66]" {
+			t.Errorf("in pieces of %d: found at %v", n, got)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package match
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -111,7 +112,8 @@ func compare(t testing.TB, e *Engine, o *oracle, text []byte, cuts map[string]fu
 		}
 	}
 	check("bytewise", bytewise)
-	for name, size := range cuts {
+	for _, name := range slices.Sorted(maps.Keys(cuts)) {
+		size := cuts[name]
 		got, points := run(t, e, text, size)
 		check(name, got)
 		for at, p := range points {

@@ -295,8 +295,9 @@ func (q *search) start(k kind, check int64) {
 	q.at, q.check = q.rule.table.Load().idle[k], check
 }
 
-// again begins the next search where one was decided.
+// again begins the next search where one was decided. It goes on at least to
+// where the fronts are, which passed by what it reads a second time.
 func (s *screen) again(q *search, at int64) {
 	q.start(s.kindBefore(int(at-s.base)), at+s.engine.limits.hold)
-	q.rest = at + q.rule.depth
+	q.rest = max(at+q.rule.depth, s.done)
 }

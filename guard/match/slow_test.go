@@ -14,7 +14,7 @@ import (
 // more.
 type slow struct {
 	*Engine
-	alphabet []rune // a rune of each kind and class that the rules tell apart
+	alphabet []rune // a rune of each kind and class that the rules tell apart; nil for the engine's own samples
 }
 
 // way is a thread: where it is, and where its group started and ended.
@@ -271,7 +271,18 @@ func (l *lone) closure(threads []way, prev, next rune, fresh bool, at int) (leav
 }
 
 // ahead is what may come next: -1 for the end.
-func (l *lone) ahead() []rune { return append([]rune{-1}, l.alphabet...) }
+func (l *lone) ahead() []rune {
+	if l.alphabet == nil {
+		return append([]rune{-1}, l.samples[1:]...)
+	}
+	return append([]rune{-1}, l.alphabet...)
+}
+
+// SlowSettled is what is settled after each byte of a text by the definition.
+func SlowSettled(e *Engine, text []byte) []int64 {
+	_, settled := (&slow{Engine: e}).events(text)
+	return settled
+}
 
 // useful are the threads that some rune, or the end, leads on.
 func (l *lone) useful(at int) (out []way) {
