@@ -21,10 +21,11 @@ import (
 var rooms = map[string]room{
 	".": {},
 
-	"guard":           {},
-	"guard/match":     {rooms: []string{"guard"}},
-	"guard/rules":     {rooms: []string{"guard", "guard/match"}},
-	"guard/guardtest": {rooms: []string{"guard"}},
+	"guard":                {},
+	"guard/match":          {rooms: []string{"guard"}},
+	"guard/guardtest":      {rooms: []string{"guard"}},
+	"guard/rules/gitleaks": {rooms: []string{"guard", "guard/match"}},
+	"guard/rules":          {rooms: []string{"guard", "guard/match", "guard/rules/gitleaks"}},
 
 	"internal/diag":   {},
 	"internal/signal": {},

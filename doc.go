@@ -52,6 +52,11 @@
 // the whole text, whatever the pieces it came in, holds back only what could
 // still become a match, and takes time linear in the text.
 //
+// # Package guard/rules/gitleaks
+//
+// The rules of gitleaks as data, and what is changed in them so that they redact
+// what they should in text that streams, each with its reason.
+//
 // # Package guard/rules
 //
 // The rules themselves, in packs (secrets, credentials, pii): data, each with

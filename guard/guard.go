@@ -179,7 +179,8 @@ type Finding struct {
 	Rule  string
 	// Start and End are byte offsets in the channel's text. A search that was
 	// cut at the hold limit is reported at once with End [Open], and again, with
-	// the same Guard, Rule and Start, when its end is decided.
+	// the same Guard, Rule and Start, when its end is decided; the verdict may then
+	// be severer.
 	Start, End int64
 	Severity   Severity
 	Verdict    Verdict

@@ -31,7 +31,8 @@ type Stream struct {
 // waiting is a finding that has not been acted on.
 type waiting struct {
 	Finding
-	wasOpen bool // it was first reported without its end
+	wasOpen bool    // it was first reported without its end
+	opened  Verdict // and with this verdict; its end may bring a severer one
 }
 
 // Held returns how many bytes of the text wait for a verdict.
@@ -121,7 +122,7 @@ func (s *Stream) add(fs []Finding) {
 		if f.Verdict == Allow && f.Start < s.settled {
 			continue // the end of a finding that was noted when it was cut
 		}
-		s.pending = append(s.pending, waiting{Finding: f, wasOpen: f.End == Open})
+		s.pending = append(s.pending, waiting{Finding: f, wasOpen: f.End == Open, opened: f.Verdict})
 	}
 	if len(fs) > 0 {
 		slices.SortStableFunc(s.pending, func(a, b waiting) int {

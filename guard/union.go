@@ -45,7 +45,7 @@ func (u *union) early() (known int, ok bool) {
 		if m.Start > u.members[cut].Start {
 			break
 		}
-		if m.Verdict > Redact {
+		if m.opened > Redact {
 			return 0, false
 		}
 		known++
@@ -161,7 +161,7 @@ func (s *Stream) finish(end int64) {
 func (s *Stream) decide(m waiting, open bool) {
 	f := m.Finding
 	if open {
-		f.End, f.Fingerprint = Open, ""
+		f.End, f.Fingerprint, f.Verdict = Open, "", m.opened
 	}
 	s.decisions = append(s.decisions, Decision{Finding: f, Mode: Enforce})
 }

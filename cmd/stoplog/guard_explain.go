@@ -5,7 +5,6 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/guard/match"
 )
 
@@ -14,29 +13,34 @@ type explained struct {
 	Rule     string `json:"rule"`
 	Severity string `json:"severity"`
 	Verdict  string `json:"verdict"`
-	// Hold is the most text in bytes that the rule alone can hold back; null
-	// where a match can go on for ever.
-	Hold *int `json:"hold"`
+	// Hold is the most text in bytes that the rule can hold back.
+	Hold int `json:"hold"`
+	// Cut says why its matches can be longer, how long a mask of one is at most,
+	// and what happens then; left out where they can't.
+	Cut *explainedCut `json:"cut,omitempty"`
 }
 
-// explain says which rules run and what each may hold back: a table, or a JSON
-// object a line.
+type explainedCut struct {
+	Because string `json:"because"`
+	At      int    `json:"at"`
+	Policy  string `json:"policy"`
+}
+
+// explain says which rules run and what each may hold back: a table and what
+// holds for all of them, or a JSON object a line.
 func (c *guardCommand) explain(out io.Writer, selected []match.Rule) error {
-	var rows []explained
-	for _, r := range selected {
-		engine, err := match.Compile([]match.Rule{r}, match.Options{Name: guardName})
-		if err != nil {
-			return err
-		}
-		row := explained{Rule: r.ID, Severity: r.Severity.String(), Verdict: c.verdict().String()}
-		if hold, unbounded := engine.Bound(); len(unbounded) == 0 {
-			row.Hold = &hold
-		}
-		rows = append(rows, row)
+	engine, err := match.Compile(selected, match.Options{Name: guardName, Verdict: c.verdict()})
+	if err != nil {
+		return err
 	}
+	cert := engine.Certificate()
 	if c.Format == "ndjson" {
 		enc := newEncoder(out)
-		for _, row := range rows {
+		for i, r := range cert.Rules {
+			row := explained{Rule: r.Rule, Severity: selected[i].Severity.String(), Verdict: c.verdict().String(), Hold: r.Hold}
+			if r.Cut {
+				row.Cut = &explainedCut{r.Grows, cert.SwallowLimit, r.Policy.String()}
+			}
 			if err := enc.Encode(row); err != nil {
 				return err
 			}
@@ -45,15 +49,19 @@ func (c *guardCommand) explain(out io.Writer, selected []match.Rule) error {
 	}
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(table, "RULE\tSEVERITY\tVERDICT\tHOLDS AT MOST\n")
-	for _, row := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", row.Rule, row.Severity, row.Verdict, row.holds())
+	for i, r := range cert.Rules {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", r.Rule, selected[i].Severity, c.verdict(), holds(r, cert))
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	return cert.Write(out)
 }
 
-func (e explained) holds() string {
-	if e.Hold == nil {
-		return fmt.Sprintf("a match as long as it is; past %d bytes the text is denied", guard.DefaultMaxHold)
+func holds(r match.RuleCertificate, c match.Certificate) string {
+	if !r.Cut {
+		return fmt.Sprintf("%d bytes", r.Hold)
 	}
-	return fmt.Sprintf("%d bytes", *e.Hold)
+	return fmt.Sprintf("%d bytes, then masked: unbounded because of %s, at %d bytes %s", r.Hold, r.Grows, c.SwallowLimit, r.Policy)
 }

@@ -4,21 +4,37 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/guard/match"
 	"github.com/stoplog/stoplog/guard/rules"
 )
 
-// packs is an engine of all packs.
-func packs(t testing.TB) *match.Engine {
+// packs is an engine of the packs named, or of all.
+func packs(t testing.TB, names ...string) *match.Engine {
 	t.Helper()
-	rs, err := rules.Select(rules.Names()...)
+	if len(names) == 0 {
+		names = rules.Names()
+	}
+	rs, err := rules.Select(names...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return compile(t, match.Options{Key: []byte("key of the tests")}, rs...)
+}
+
+// cpu is the time that this process has used: unlike a clock's, it is not that of
+// others on the machine.
+func cpu(t testing.TB) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // feed writes a text to a screen in pieces of n bytes.
@@ -40,13 +56,14 @@ func BenchmarkScreen(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%dB", text.name, piece), func(b *testing.B) {
 				feed(b, e.Open(b.Context(), guard.Channel{}), text.text, piece)
 				b.ReportAllocs()
-				b.SetBytes(size)
+				began := cpu(b)
 				for b.Loop() {
 					s := e.Open(b.Context(), guard.Channel{})
 					feed(b, s, text.text, piece)
 				}
-				deltas := float64(b.N) * float64(size/piece)
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/deltas, "ns/delta")
+				used := cpu(b) - began
+				b.ReportMetric(float64(used.Nanoseconds())/(float64(b.N)*float64(size/piece)), "cpu-ns/delta")
+				b.ReportMetric(float64(b.N)*size/used.Seconds()/1e6, "cpu-MB/s")
 			})
 		}
 	}
@@ -57,17 +74,69 @@ func BenchmarkScreen(b *testing.B) {
 		for i := range table {
 			table[i] = uint16(rng.IntN(64)) << 8
 		}
-		b.SetBytes(size)
 		state := uint16(0)
+		began := cpu(b)
 		for b.Loop() {
 			for _, c := range prose {
 				state = table[state|uint16(c)]
 			}
 		}
+		b.ReportMetric(float64(b.N)*size/(cpu(b)-began).Seconds()/1e6, "cpu-MB/s")
 		if state == 1 {
 			b.Log(state)
 		}
 	})
+}
+
+// BenchmarkWorst measures texts made to be slow, with all packs, and is to be
+// compared for two sizes: what is linear takes twice the time for twice the text.
+func BenchmarkWorst(b *testing.B) {
+	e := packs(b)
+	for _, size := range []int{64 << 10, 128 << 10} {
+		for _, text := range hostile(e, size) {
+			b.Run(fmt.Sprintf("%s/%dKB", text.name, size>>10), func(b *testing.B) {
+				began := cpu(b)
+				for b.Loop() {
+					s := e.Open(b.Context(), guard.Channel{})
+					feed(b, s, text.text, 4096)
+				}
+				b.ReportMetric(float64(b.N)*float64(size)/(cpu(b)-began).Seconds()/1e6, "cpu-MB/s")
+			})
+		}
+	}
+}
+
+// hostile are texts in which many searches go on and come to nothing.
+func hostile(e *match.Engine, size int) []named {
+	rng := rand.New(rand.NewPCG(6, 6))
+	var words []string
+	for _, r := range e.Certificate().Rules {
+		words = append(words, r.Literals...)
+	}
+	mix := func(between ...string) []byte {
+		var b strings.Builder
+		for b.Len() < size {
+			b.WriteString(words[rng.IntN(len(words))])
+			b.WriteString(between[rng.IntN(len(between))])
+		}
+		return []byte(b.String()[:size])
+	}
+	repeat := func(s string) []byte { return []byte(strings.Repeat(s, size/len(s)+1)[:size]) }
+	return []named{
+		{"keywords", mix("", " ", "=", "_", "-", ".", ": ", "'", "a1b2")},
+		{"assigned", mix("=", ":", " = ", "='")},
+		{"key=", repeat("key=")},
+		{"api_key=", repeat("api_key=")},
+		{"curl-u", repeat("curl -u a:b")},
+		{"kind-data", repeat("kind: secret data: ")},
+		{"data", repeat("data: a1b2c3d4e5: ")},
+		{"bearer", repeat("Authorization: Bearer ")},
+		{"jwt", repeat("eyJhbGciOiJIUzI1NiJ9.")},
+		{"begin", repeat("-----BEGIN PRIVATE KEY-----")},
+		{"addresses", repeat("1.2.3.4.")},
+		{"numbers", repeat("4111 1111 ")},
+		{"letters", repeat("a")},
+	}
 }
 
 // BenchmarkCompile measures the start of an engine of all packs.
@@ -77,9 +146,11 @@ func BenchmarkCompile(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
+	began := cpu(b)
 	for b.Loop() {
 		compile(b, match.Options{}, rs...)
 	}
+	b.ReportMetric((cpu(b)-began).Seconds()*1e3/float64(b.N), "cpu-ms")
 }
 
 // BenchmarkRule measures each rule alone, on prose and on JSON.

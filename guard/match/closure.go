@@ -15,11 +15,12 @@ type builder struct {
 	leaves  []leaf
 	threads []thread
 	useful  []bool
+	fresh   group // of a search that starts
 	buf     []byte
 }
 
 func newBuilder(r *rule) builder {
-	b := builder{prog: r.prog, takes: make([]uint8, len(r.prog.inst)), visited: make([]uint32, len(r.prog.inst))}
+	b := builder{prog: r.prog, fresh: nowhere, takes: make([]uint8, len(r.prog.inst)), visited: make([]uint32, len(r.prog.inst))}
 	for pc, in := range r.prog.inst {
 		for _, sample := range r.samples[1:] {
 			if isRune(in.Op) && in.MatchRune(sample) {
@@ -54,7 +55,7 @@ func (b *builder) reach(threads []thread, prev, next kind, fresh bool) []leaf {
 		}
 	}
 	if fresh {
-		b.walk(thread{b.prog.start, group{unset, unset}}, len(threads), cond)
+		b.walk(thread{b.prog.start, b.fresh}, len(threads), cond)
 	}
 	return b.leaves
 }
@@ -102,14 +103,14 @@ func (b *builder) walk(t thread, index int, cond syntax.EmptyOp) bool {
 // it, if one does. Two threads may stand in one place; trim drops the second.
 func (b *builder) step(from *state, r rune, k kind) (threads []thread, match group, accept bool) {
 	threads = b.threads[:0]
-	for _, l := range b.reach(from.threads, from.prev, k, !from.found) {
+	for _, l := range b.reach(from.threads, from.prev, k, from.phase == seeking) {
 		if l.match {
 			match, accept = l.group, true
 			break
 		}
 		in := &b.prog.inst[l.pc]
 		if in.MatchRune(r) {
-			threads = append(threads, thread{in.Out, group{past(l.start), past(l.end)}})
+			threads = append(threads, thread{in.Out, group{past(l.start), past(l.end), past(l.from)}})
 		}
 	}
 	b.threads = threads
@@ -166,10 +167,17 @@ func (b *builder) trim(threads []thread, prev kind) []thread {
 func (b *builder) over(s *state) (last group, ok bool) {
 	for next := range b.nexts {
 		leaves := b.prospects(s.threads, s.prev, next)
-		if len(leaves) == 0 || !leaves[0].match || ok && leaves[0].group != last {
+		if len(leaves) == 0 || !leaves[0].match {
 			return group{}, false
 		}
-		last, ok = leaves[0].group, true
+		g := leaves[0].group
+		if s.phase == cut {
+			g = nowhere
+		}
+		if ok && g != last {
+			return group{}, false
+		}
+		last, ok = g, true
 	}
 	return last, ok
 }

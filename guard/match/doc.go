@@ -12,6 +12,11 @@
 // consumes its text. A byte that is not UTF-8 is one U+FFFD, as Go reads it.
 // Findings are ordered by start, then by the order of the rules.
 //
+// There is one departure: a match that is not decided within the hold limit, 512
+// bytes if the options do not say otherwise, is masked from there on, up to the
+// place where it is decided, and no validator is asked (limit.go has the exact
+// words).
+//
 // # Laws
 //
 // Chunk invariance: what is settled and what has been reported after a prefix
@@ -20,7 +25,8 @@
 //
 // Least hold-back: what is held begins at the earliest group of a match that
 // may still come about. What a match needs before its group is read and let go;
-// when no match is under way, nothing is held. `$`, `\z`, `\b` and `\B` wait
+// when no match is under way, nothing is held, and never more than the hold
+// limit and an unfinished rune. `$`, `\z`, `\b` and `\B` wait
 // for the rune that decides them, or for Close.
 //
 // Linear: each rule reads a byte once, and again only between the end of a
@@ -30,22 +36,27 @@
 //
 // # How
 //
-//	text ─► rune class ─► wake table ─► rule 3 ─► finding ─► validators ─┐
-//	        (one table,   (which idle   rule 7                           ▼
-//	        shared)       rules start   …only while a match   ordered, reported once
-//	                      here?)        is under way          settled has passed it
+//	text ─► rune class ─► three fronts ─► rule 3 ─► finding ─► validators ─┐
+//	        (one table,   (all rules,     rule 7                           ▼
+//	        shared)       while young)    …only while a match   ordered, reported once
+//	                                      is well under way     settled has passed it
 //
-// An idle rule costs nothing: one table for all rules, looked up by the rune,
-// the kind of the rune before it and the bytes after it, says which of them could
-// begin a match here (wake.go); and a rule with a byte that all its matches
-// contain sleeps through a long piece until one comes near (needle.go).
+// A rule's search is a Pike machine: ordered threads, so that leftmost-first
+// priorities and lazy quantifiers are exact. A front steps the young searches of
+// many rules at once, through a deterministic automaton that is built as it is
+// walked (front.go). Its states are the threads of all of them, each with how
+// many bytes ago its group began: so a state knows what must be held, and clean
+// text costs one look-up a rune and front, with no registers. There are three of
+// them, by how the patterns begin, since their states multiply.
 //
-// A rule that is awake steps through a deterministic automaton that is built as
-// it is walked (table.go). Its states are the ordered threads of a Pike machine,
-// so that leftmost-first priorities and lazy quantifiers are exact; a few
-// numbered registers beside the state say where the threads' groups start, and so
-// what must be held. Each move says how registers are carried over, which is
-// mostly not at all (state.go, closure.go). States are shared by all streams of
-// an engine: walking takes no lock, adding a state does, and a rule's states are
-// dropped and built anew when they outgrow a fixed budget.
+// A search that grows older, or comes to a match, goes on in an automaton of its
+// rule's own (table.go), with the threads that it has: nothing is read again. There
+// a few numbered registers beside the state say where the threads' groups start.
+// Each move says how registers are carried over, which is mostly not at all
+// (state.go, closure.go). When it comes to rest the front looks after the rule
+// again.
+//
+// States are shared by all streams of an engine: walking takes no lock, adding a
+// state does, and states are dropped and built anew when they outgrow a fixed
+// budget.
 package match

@@ -12,9 +12,11 @@ import (
 type Engine struct {
 	name    string
 	key     []byte
+	limits  limits
 	rules   []*rule
 	classes *classes
-	banks   []*bank
+	columns *columns
+	fronts  [fronts]*front
 }
 
 // Name implements [guard.Guard].
@@ -28,20 +30,24 @@ func (e *Engine) Strictest() guard.Verdict {
 	v := guard.Allow
 	for _, r := range e.rules {
 		v = max(v, r.verdict)
+		if _, cut := e.limits.of(r); cut && r.policy == DenyText {
+			v = guard.Deny
+		}
 	}
 	return v
 }
 
-// Bound says how much text the engine can hold: never more than bytes, but for
-// the rules in unbounded, whose matches can grow as long as the text.
-func (e *Engine) Bound() (bytes int, unbounded []string) {
+// Bound says how much text the engine can hold: never more than bytes. Rules
+// in cut can match more than the hold limit, where they are cut.
+func (e *Engine) Bound() (bytes int, cut []string) {
 	for _, r := range e.rules {
-		if r.prog.bound < 0 {
-			unbounded = append(unbounded, r.id)
+		hold, limited := e.limits.of(r)
+		if limited {
+			cut = append(cut, r.id)
 		}
-		bytes = max(bytes, r.prog.bound)
+		bytes = max(bytes, hold)
 	}
-	return bytes, unbounded
+	return bytes, cut
 }
 
 // count returns the number of findings in a text.

@@ -167,7 +167,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestManyRules has more rules than a bank holds.
+// TestManyRules has many rules that begin alike.
 func TestManyRules(t *testing.T) {
 	var rules []match.Rule
 	for i := range 150 {

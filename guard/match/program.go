@@ -15,7 +15,8 @@ type program struct {
 	open, close uint32         // the capture instructions' arguments at the group's ends
 	looks       syntax.EmptyOp // the assertions that the pattern makes
 	bound       int            // most bytes held for it; -1 if there is no such number
-	needle      needle
+	tree        *syntax.Regexp
+	group       int // in tree
 }
 
 // maxInst bounds the size of a pattern; a state then has fewer registers than a
@@ -44,7 +45,7 @@ func compile(r Rule) (*program, error) {
 	} else {
 		re = withoutLead(re)
 	}
-	p := &program{open: uint32(2 * group), close: uint32(2*group + 1), bound: bound(re, group), needle: needleOf(re)}
+	p := &program{open: uint32(2 * group), close: uint32(2*group + 1), bound: bound(re, group), tree: re, group: group}
 	prog, err := syntax.Compile(re.Simplify())
 	if err != nil {
 		return nil, fmt.Errorf("compile pattern: %w", err)

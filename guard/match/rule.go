@@ -1,6 +1,7 @@
 package match
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -23,6 +24,9 @@ type Rule struct {
 	Validators []Validator
 	Severity   guard.Severity
 	Verdict    guard.Verdict
+	// Policy says what happens where a match has been masked for the swallow
+	// limit and is still not decided.
+	Policy Policy
 	// Match are texts in which the rule has a finding, NoMatch texts in which
 	// it has none. [Rule.Check] tries them.
 	Match, NoMatch []string
@@ -38,6 +42,16 @@ type Options struct {
 	Key []byte
 	// Verdict replaces the verdict of every rule, unless it is Allow.
 	Verdict guard.Verdict
+	// HoldLimit is the most bytes that are held for a match, but for a rune
+	// that is not whole. One that is longer is masked from its group's start on
+	// until it is decided. 0 means DefaultHoldLimit; the least is
+	// LeastHoldLimit.
+	HoldLimit int
+	// SwallowLimit is the most bytes that such a mask can have before Policy is
+	// asked. 0 means DefaultSwallowLimit; it is not less than HoldLimit.
+	SwallowLimit int
+	// Policy is that of the rules that have none.
+	Policy Policy
 }
 
 // Compile makes a guard of the rules. Where two findings start together, the
@@ -46,7 +60,11 @@ func Compile(rules []Rule, opt Options) (*Engine, error) {
 	if len(rules) == 0 {
 		return nil, fmt.Errorf("compile guard %q: it has no rules", opt.Name)
 	}
-	e := &Engine{name: opt.Name, key: append([]byte(nil), opt.Key...)}
+	limits, err := opt.limits()
+	if err != nil {
+		return nil, fmt.Errorf("compile guard %q: %w", opt.Name, err)
+	}
+	e := &Engine{name: opt.Name, key: append([]byte(nil), opt.Key...), limits: limits}
 	seen := make(map[string]bool)
 	for _, r := range rules {
 		if seen[r.ID] {
@@ -63,18 +81,15 @@ func Compile(rules []Rule, opt Options) (*Engine, error) {
 		}
 		e.rules = append(e.rules, &rule{
 			id: r.ID, index: len(e.rules), validators: r.Validators, severity: r.Severity, verdict: v,
-			prog: p, budget: stateBudget,
+			policy: cmp.Or(r.Policy, opt.Policy, Release), prog: p, budget: stateBudget,
 		})
 	}
 	e.classes = classify(e.rules)
 	for _, r := range e.rules {
 		r.init()
 	}
-	for rest := e.rules; len(rest) > 0; {
-		n := min(len(rest), bankSize)
-		e.banks = append(e.banks, newBank(rest[:n], e.classes))
-		rest = rest[n:]
-	}
+	e.columns = newColumns(e.classes, len(e.rules[0].shared))
+	e.fronts = newFronts(e.rules, e.classes, e.columns, limits.hold)
 	return e, nil
 }
 

@@ -2,11 +2,6 @@ package match
 
 import (
 	"cmp"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
-	"hash"
-	"math/bits"
 	"slices"
 	"unicode/utf8"
 
@@ -18,9 +13,11 @@ const blockSize = 64 << 10
 
 // screen is an engine at work on one channel.
 type screen struct {
-	engine   *Engine
-	searches []search // by rule
-	awake    []uint64 // by bank: the rules that are in the middle of a search
+	engine  *Engine
+	fronts  [fronts]*frontState // where each is
+	active  []*search           // those that go on in their own tables, and in a call those that did
+	byRule  []uint16            // for each rule, 1 + where it is in active
+	resting []*search           // to be used again
 
 	kept   []byte // what may yet be needed: from settled on, sometimes a little more
 	base   int64  // where it starts
@@ -28,23 +25,42 @@ type screen struct {
 	done   int64  // the text before it has been scanned
 	before kind   // of the rune before done
 
-	pending []finding // decided, not yet reported; in order
+	pending []finding // known, not yet reported; in order
 	out     []guard.Finding
-	mac     hash.Hash
-	steps   int64 // bytes read by the wake tables and by every rule, and moved
+	print   print
+	masks   []*mask // of the searches that are cut
+	spare   []*mask
+	steps   int64 // bytes read by the fronts and by every rule, and moved
 }
 
 // finding is a guard.Finding in the making.
 type finding struct {
+	at          int64 // it is reported when what is settled is behind: its start, but for the end of a mask
 	start, end  int64
 	rule        int
+	verdict     guard.Verdict
 	fingerprint string
+}
+
+// compare orders findings as they are reported: the end of a mask comes before
+// what starts there.
+func (f finding) compare(g finding) int {
+	return cmp.Or(cmp.Compare(f.at, g.at), cmp.Compare(f.begins(), g.begins()),
+		cmp.Compare(f.rule, g.rule), cmp.Compare(f.end, g.end))
+}
+
+// begins is 0 for the end of a mask, else 1.
+func (f finding) begins() int {
+	if f.at > f.start {
+		return 0
+	}
+	return 1
 }
 
 func (e *Engine) open() *screen {
 	return &screen{
-		engine: e, searches: make([]search, len(e.rules)), awake: make([]uint64, len(e.banks)),
-		before: edge,
+		engine: e, byRule: make([]uint16, len(e.rules)),
+		before: edge, print: newPrint(e.key),
 	}
 }
 
@@ -54,12 +70,14 @@ func (s *screen) Write(p []byte) (guard.Progress, error) {
 		s.block(p[:blockSize], false)
 		p = p[blockSize:]
 	}
-	return s.progress(s.block(p, false)), nil
+	settled := s.block(p, false)
+	return s.progress(settled, settled), nil
 }
 
 // Close implements [guard.Screen].
 func (s *screen) Close() (guard.Progress, error) {
-	return s.progress(s.block(nil, true)), nil
+	settled := s.block(nil, true)
+	return s.progress(settled, never), nil
 }
 
 // block scans the next piece, and at the end of the text what is left. It
@@ -77,19 +95,22 @@ func (s *screen) block(p []byte, last bool) int64 {
 	}
 	s.text = all[:whole]
 	from := int(s.done - s.base)
-	for i, b := range s.engine.banks {
-		first := i * bankSize
-		searches := s.searches[first : first+len(b.rules)]
-		s.awake[i] = b.scan(s, searches, s.awake[i], from)
-		if last {
-			s.finish(b, searches, s.awake[i])
-		}
+	for _, q := range s.active {
+		s.run(q, from)
+	}
+	s.scan(from)
+	if last {
+		s.finish()
 	}
 	s.steps += int64(whole - from)
 	if whole > from {
 		s.before = s.kindBefore(whole)
 	}
 	s.done = s.base + int64(whole)
+	s.retire()
+	for _, m := range s.masks {
+		m.reach(s.text, s.base, s.done)
+	}
 	settled := s.done
 	if !last {
 		settled = s.settled()
@@ -113,8 +134,12 @@ func unfinished(text []byte) int {
 	return 0
 }
 
-// kindBefore is the kind of the rune that ends at text[i].
+// kindBefore is the kind of the rune that ends at text[i], which is one of this
+// block or the last of the one before.
 func (s *screen) kindBefore(i int) kind {
+	if s.base+int64(i) == s.done {
+		return s.before
+	}
 	if c := s.text[i-1]; c < utf8.RuneSelf {
 		return kindOf(rune(c))
 	}
@@ -125,10 +150,15 @@ func (s *screen) kindBefore(i int) kind {
 // not yet decided.
 func (s *screen) settled() int64 {
 	settled := s.done
-	for i, awake := range s.awake {
-		for ; awake != 0; awake &= awake - 1 {
-			q := &s.searches[i*bankSize+bits.TrailingZeros64(awake)]
-			settled = q.hold(settled)
+	for _, q := range s.active {
+		settled = q.hold(settled)
+	}
+	for _, at := range s.fronts {
+		for _, h := range at.holds {
+			if s.byRule[h.rule] == 0 {
+				settled = min(settled, s.done-int64(h.age))
+				break
+			}
 		}
 	}
 	return settled
@@ -152,17 +182,17 @@ func (s *screen) keep(all []byte, from int, own bool) {
 	s.steps += int64(len(all) - from)
 }
 
-// progress reports the findings that start before settled; all that do are
-// decided.
-func (s *screen) progress(settled int64) guard.Progress {
+// progress reports the findings that are before the offset to; all that are so
+// are known.
+func (s *screen) progress(settled, to int64) guard.Progress {
 	s.out = s.out[:0]
 	n := 0
-	for ; n < len(s.pending) && s.pending[n].start < settled; n++ {
+	for ; n < len(s.pending) && s.pending[n].at < to; n++ {
 		f := &s.pending[n]
 		r := s.engine.rules[f.rule]
 		s.out = append(s.out, guard.Finding{
 			Guard: s.engine.name, Rule: r.id, Start: f.start, End: f.end,
-			Severity: r.severity, Verdict: r.verdict, Fingerprint: f.fingerprint,
+			Severity: r.severity, Verdict: f.verdict, Fingerprint: f.fingerprint,
 		})
 	}
 	if n > 0 {
@@ -179,23 +209,13 @@ func (s *screen) add(r *rule, m accepted) {
 			return
 		}
 	}
-	f := finding{start: m.start, end: m.end, rule: r.index, fingerprint: s.fingerprint(text)}
-	i, _ := slices.BinarySearchFunc(s.pending, f, func(a, b finding) int {
-		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.rule, b.rule), cmp.Compare(a.end, b.end))
-	})
-	s.pending = slices.Insert(s.pending, i, f)
+	s.print.begin(m.start)
+	s.print.reach(s.text, s.base, m.end)
+	s.enter(finding{at: m.start, start: m.start, end: m.end, rule: r.index, verdict: r.verdict, fingerprint: s.print.sum()})
 }
 
-// fingerprint names a text without giving it away.
-func (s *screen) fingerprint(text []byte) string {
-	if len(s.engine.key) == 0 {
-		return ""
-	}
-	if s.mac == nil {
-		s.mac = hmac.New(sha256.New, s.engine.key)
-	}
-	s.mac.Reset()
-	s.mac.Write(text)
-	var sum [sha256.Size]byte
-	return hex.EncodeToString(s.mac.Sum(sum[:0])[:8])
+// enter puts a finding where it belongs among those that are not reported.
+func (s *screen) enter(f finding) {
+	i, _ := slices.BinarySearchFunc(s.pending, f, finding.compare)
+	s.pending = slices.Insert(s.pending, i, f)
 }

@@ -1,21 +1,23 @@
 package match
 
 import (
-	"math/bits"
 	"sync/atomic"
 	"unicode/utf8"
 )
 
 // search is one rule's search in one text.
 type search struct {
+	rule  *rule
 	at    *state
 	regs  []int64 // offsets of its threads' groups, from 1 on; 0 is written to and not read
 	spare []int64
-	found accepted // meaningful while at.found
+	found accepted // meaningful while at.phase is found
+	check int64    // where it is looked at if it is not decided before
+	mask  *mask    // what it has swallowed, if it is cut
 
-	// While a piece is scanned:
-	free   int // where it comes to rest
-	needle int // where its rule's next needle is, if that is not behind
+	rest    int64    // it does not come to rest before
+	free    int64    // where it came to rest; never if it did not
+	carried []thread // see resume
 }
 
 // accepted is a match that stands unless a better one comes.
@@ -24,10 +26,13 @@ type accepted struct{ start, end, over int64 } // its group's ends and its own
 // hold is the earliest offset that may yet be part of a finding, at most
 // read.
 func (s *search) hold(read int64) int64 {
+	if s.mask != nil {
+		return read
+	}
 	for _, reg := range s.at.holds {
 		read = min(read, s.regs[reg+1])
 	}
-	if s.at.found {
+	if s.at.phase == found {
 		read = min(read, s.found.start)
 	}
 	return read
@@ -69,24 +74,101 @@ func (s *search) move(m *move, at int64) {
 	}
 }
 
-// run takes the search of the bank's rule n on from text[i] until it comes to
-// rest, and returns where it does, or a place beyond the text if it is still
-// awake at the text's end. A match that is decided may send it back to the
-// match's end, behind which text is read again; it does not rest before rest,
-// from where on the wake table looks after it.
-func (s *screen) run(b *bank, n int, q *search, i, rest int) int {
-	r, text := b.rules[n], s.text
+// promote has a rule of a front go on in its own table in front of text[i], with
+// the threads that it has in a state of the front.
+func (s *screen) promote(f *front, from *frontState, n, i int) {
+	r, at := f.rules[n], s.base+int64(i)
+	var q *search
+	if k := s.byRule[r.index]; k > 0 {
+		if q = s.active[k-1]; q.free > at {
+			return // it is on its own, and knows
+		}
+	} else {
+		if k := len(s.resting); k > 0 {
+			q, s.resting = s.resting[k-1], s.resting[:k-1]
+		} else {
+			q = &search{}
+		}
+		q.rule = r
+		s.active = append(s.active, q)
+		s.byRule[r.index] = uint16(len(s.active))
+	}
+	q.rest = at
+	if c := from.part(n); c == nil {
+		q.start(from.prev, at+s.engine.limits.hold)
+	} else {
+		q.resume(c, from.prev, at)
+		q.check = q.hold(at) + s.engine.limits.hold
+	}
+	s.run(q, i)
+}
+
+// resume takes over the threads of a front at an offset.
+func (q *search) resume(c *comp, before kind, at int64) {
+	q.regs, q.carried = append(q.regs[:0], 0), append(q.carried[:0], c.threads...)
+	register := func(back int16) int16 {
+		if back == unset {
+			return unset
+		}
+		place := at - int64(back)
+		for i, p := range q.regs[1:] {
+			if p == place {
+				return int16(i)
+			}
+		}
+		q.regs = append(q.regs, place)
+		return int16(len(q.regs) - 2)
+	}
+	for i := range q.carried {
+		t := &q.carried[i]
+		t.group = group{register(t.start), register(t.end), unset}
+	}
+	q.at = q.rule.state(q.carried, before)
+}
+
+// state returns the state of a search with these threads behind a rune of kind
+// k.
+func (r *rule) state(threads []thread, k kind) *state {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.intern(threads, seen(k, r.prog.looks), seeking)
+}
+
+// run takes a search on from text[i] until it comes to rest or the text ends, and
+// notes where it is free. A match that is decided may send it back to the match's
+// end, behind which text is read again; it does not rest before q.rest, from where
+// on the front looks after its rule.
+func (s *screen) run(q *search, i int) {
+	q.free = never
+	for q.mask == nil || !q.mask.blind {
+		i = s.follow(q, i)
+		at := s.base + int64(i)
+		if q.at.idle() && at >= q.rest {
+			q.free = at
+			return
+		}
+		if at < q.check {
+			return
+		}
+		s.review(q.rule, q, at)
+	}
+}
+
+// follow is run as far as the search's check. It returns where the search is
+// then.
+func (s *screen) follow(q *search, i int) int {
+	r, text, classes := q.rule, s.text, s.engine.classes
 	t, row := r.enter(q.at)
 	cells, regs := t.cells, q.regs
-	began := i
-	for i < len(text) {
+	began, stop := i, q.until(s)
+	for i < stop {
 		c, w := class(0), 1
 		if x := text[i]; x < utf8.RuneSelf {
 			c = r.ascii[x]
 		} else {
 			var ru rune
 			ru, w = utf8.DecodeRune(text[i:])
-			c = r.shared[b.classes.of(ru)]
+			c = r.shared[classes.of(ru)]
 		}
 		cell := atomic.LoadUint32(&cells[row+uint32(c)])
 		if cell&walk != 0 {
@@ -116,10 +198,13 @@ func (s *screen) run(b *bank, n int, q *search, i, rest int) int {
 		if to == nil { // a match was decided
 			s.steps += int64(i - began)
 			i = int(q.found.over - s.base)
-			began = i
-			to = t.idle[s.kindBefore(i)]
-		} else if to.idle() && i >= rest {
-			q.regs = regs
+			began, stop = i, q.until(s)
+			t, row = r.enter(q.at)
+			cells = t.cells
+			continue
+		}
+		if to.idle() && s.base+int64(i) >= q.rest {
+			q.at, q.regs = to, regs
 			s.steps += int64(i - began)
 			return i
 		}
@@ -127,11 +212,11 @@ func (s *screen) run(b *bank, n int, q *search, i, rest int) int {
 	}
 	s.steps += int64(i - began)
 	q.at, q.regs = t.at(row), regs
-	if q.at.idle() {
-		return i
-	}
-	return len(text) + 1
+	return i
 }
+
+// until is where a walk ends at the latest: at the text's end or at the check.
+func (q *search) until(s *screen) int { return int(min(int64(len(s.text)), q.check-s.base)) }
 
 // take makes a move over the rune between two offsets. It returns nil if that
 // decides a match, which is then q.found, and was added if it is a finding.
@@ -140,38 +225,79 @@ func (s *screen) take(r *rule, q *search, m *move, before, after int64) *state {
 		q.accept(m.match, before)
 	}
 	q.move(m, before)
-	if m.to.over {
+	switch {
+	case m.to.over:
 		q.accept(m.to.last, after)
-	} else if !m.to.found || len(m.to.threads) > 0 {
+	case m.to.decided():
+		if q.mask != nil {
+			q.found.over = before
+		}
+	default:
 		return m.to
 	}
-	s.add(r, q.found)
+	s.decide(r, q)
 	return nil
 }
 
-// finish decides what is still open where the text ends.
-func (s *screen) finish(b *bank, searches []search, awake uint64) {
+// decide ends a search with q.found and starts the next.
+func (s *screen) decide(r *rule, q *search) {
+	if q.mask != nil {
+		s.unmask(r, q, q.found.over, r.verdict)
+		return
+	}
+	s.add(r, q.found)
+	s.again(q, q.found.over)
+}
+
+// finish decides what is still open where the text ends, in the fronts too.
+func (s *screen) finish() {
 	end := s.base + int64(len(s.text))
-	for ; awake != 0; awake &= awake - 1 {
-		n := bits.TrailingZeros64(awake)
-		q := &searches[n]
-		for {
-			if q.at.atEnd {
+	for i, f := range s.engine.fronts {
+		for _, c := range s.fronts[i].comps {
+			s.promote(f, s.fronts[i], c.rule, len(s.text))
+		}
+	}
+	for _, q := range s.active {
+		for q.free > end {
+			switch {
+			case q.mask != nil:
+				q.found.over = end
+			case q.at.atEnd:
 				q.accept(q.at.final, end)
-			} else if !q.at.found {
+			}
+			if q.mask == nil && !q.at.atEnd && q.at.phase != found {
 				break
 			}
-			s.add(b.rules[n], q.found)
-			rest := int(q.found.over - s.base)
-			q.start(b.rules[n], s.kindBefore(rest))
-			if s.run(b, n, q, rest, len(s.text)) <= len(s.text) {
-				break
-			}
+			s.decide(q.rule, q)
+			s.run(q, int(q.found.over-s.base))
 		}
 	}
 }
 
-// start begins a search behind a rune of kind k.
-func (q *search) start(r *rule, k kind) {
-	q.at = r.table.Load().idle[k]
+// retire takes the searches that rest from those that go on.
+func (s *screen) retire() {
+	rest := s.active[:0]
+	for _, q := range s.active {
+		if q.free <= s.done {
+			s.byRule[q.rule.index] = 0
+			s.resting = append(s.resting, q)
+			continue
+		}
+		rest = append(rest, q)
+		s.byRule[q.rule.index] = uint16(len(rest))
+	}
+	s.active = rest
+}
+
+// start begins a search behind a rune of kind k, to be looked at first at the
+// offset check.
+func (q *search) start(k kind, check int64) {
+	q.at, q.check = q.rule.table.Load().idle[k], check
+}
+
+// again begins the next search where one was decided. It goes on at least to
+// where the fronts are, which passed by what it reads a second time.
+func (s *screen) again(q *search, at int64) {
+	q.start(s.kindBefore(int(at-s.base)), at+s.engine.limits.hold)
+	q.rest = max(at+q.rule.depth, s.done)
 }

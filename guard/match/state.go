@@ -12,8 +12,12 @@ type thread struct {
 }
 
 // A group is where the ends of a thread's group are to be found: in a
-// register, or one of the places below.
-type group struct{ start, end int16 }
+// register, or one of the places below. From is where its match started; only
+// fronts ask.
+type group struct{ start, end, from int16 }
+
+// nowhere is the group of a thread that has not come to it.
+var nowhere = group{unset, unset, unset}
 
 const (
 	unset  int16 = -1 // the thread has not come to it
@@ -27,8 +31,8 @@ const (
 type state struct {
 	threads []thread
 	prev    kind // of the rune before, as far as the rule can tell
-	found   bool // a match was accepted, so that no search starts any more
-	regs    int  // how many registers it has
+	phase   phase
+	regs    int // how many registers it has
 	holds   []int16
 	// over: whatever comes next, a match ends here, with the group last.
 	over bool
@@ -41,8 +45,20 @@ type state struct {
 	generation int
 }
 
+// A phase says how far a search has come.
+type phase uint8
+
+const (
+	seeking phase = iota // a match may start at every rune
+	found                // a match was accepted, so that none starts any more
+	cut                  // it went on for too long: none starts, and groups are no matter (see cut.go)
+)
+
 // idle says whether no match is under way.
-func (s *state) idle() bool { return len(s.threads) == 0 && !s.found }
+func (s *state) idle() bool { return len(s.threads) == 0 && s.phase == seeking }
+
+// decided says whether the search ends by coming to this state.
+func (s *state) decided() bool { return s.over || len(s.threads) == 0 && s.phase != seeking }
 
 // A move leads from a state, by a rune, to another.
 type move struct {

@@ -16,6 +16,7 @@ type rule struct {
 	validators []Validator
 	severity   guard.Severity
 	verdict    guard.Verdict
+	policy     Policy
 	prog       *program
 
 	ascii   [128]class // the rule's class of each ASCII rune
@@ -28,6 +29,8 @@ type rule struct {
 	weight int // of the states, roughly in bytes
 	budget int
 	build  builder
+	starts [kinds][]bool // see wakes
+	depth  int64         // of its front
 }
 
 // stateBudget is how much memory, roughly, a rule's states may take.
@@ -76,9 +79,9 @@ func (r *rule) begin(generation int) {
 	t := r.sized(generation, 8)
 	for k := range kinds {
 		prev := seen(k, r.prog.looks)
-		key := string(r.build.key(nil, prev, false))
+		key := string(r.build.key(nil, prev, seeking))
 		if r.states[key] == nil {
-			r.states[key] = t.add(r.newState(nil, prev, false))
+			r.states[key] = t.add(r.newState(nil, prev, seeking))
 		}
 		t.idle[k] = r.states[key]
 	}
@@ -128,7 +131,7 @@ func (r *rule) enter(s *state) (*table, uint32) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s = r.intern(s.threads, s.prev, s.found)
+	s = r.intern(s.threads, s.prev, s.phase)
 	return r.table.Load(), s.row
 }
 
@@ -137,17 +140,23 @@ func (r *rule) enter(s *state) (*table, uint32) {
 func (r *rule) learn(from *state, c class) (*table, uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	from = r.intern(from.threads, from.prev, from.found)
+	from = r.intern(from.threads, from.prev, from.phase)
 	if t := r.table.Load(); t.cells[from.row+uint32(c)] != 0 {
 		return t, from.row
 	}
 	prev := seen(kindOf(r.samples[c]), r.prog.looks)
 	threads, match, accept := r.build.step(from, r.samples[c], prev)
 	threads = r.build.trim(threads, prev)
+	next := from.phase
+	if next == cut {
+		threads, accept = forget(threads), false
+	} else if accept {
+		next = found
+	}
 	m := newMove(threads)
 	m.accept, m.match = accept, match
-	m.to = r.intern(threads, prev, from.found || accept)
-	from = r.intern(from.threads, from.prev, from.found) // again, should it have been forgotten
+	m.to = r.intern(threads, prev, next)
+	from = r.intern(from.threads, from.prev, from.phase) // again, should it have been forgotten
 	t := r.table.Load()
 	if t.nmoves == len(t.moves) {
 		t = r.grow()
@@ -159,8 +168,7 @@ func (r *rule) learn(from *state, c class) (*table, uint32) {
 // cell encodes a move. A move that has nothing to do but to add a register is
 // walked; one from rest to rest is not, so that a walk ends there.
 func (t *table) cell(from *state, m *move) uint32 {
-	decided := m.to.over || m.to.found && len(m.to.threads) == 0
-	if !m.accept && !decided && !(from.idle() && m.to.idle()) {
+	if !m.accept && !m.to.decided() && !(from.idle() && m.to.idle()) {
 		switch m.how {
 		case keep:
 			return m.to.row<<actions | walk
@@ -174,17 +182,17 @@ func (t *table) cell(from *state, m *move) uint32 {
 }
 
 // intern returns the state with these threads, which stay the caller's.
-func (r *rule) intern(threads []thread, prev kind, found bool) *state {
-	key := r.build.key(threads, prev, found)
+func (r *rule) intern(threads []thread, prev kind, p phase) *state {
+	key := r.build.key(threads, prev, p)
 	if s := r.states[string(key)]; s != nil {
 		return s
 	}
-	s := r.newState(threads, prev, found)
+	s := r.newState(threads, prev, p)
 	weight := 256 + 32*len(threads) + 4*len(r.samples)
 	// Both ends of a move must find room in a new generation.
 	if r.weight+weight > r.budget && len(r.states) > int(kinds)+2 {
 		r.begin(r.table.Load().generation + 1)
-		key = r.build.key(threads, prev, found)
+		key = r.build.key(threads, prev, p)
 	}
 	r.weight += weight
 	t := r.table.Load()
@@ -195,8 +203,8 @@ func (r *rule) intern(threads []thread, prev kind, found bool) *state {
 	return s
 }
 
-func (r *rule) newState(threads []thread, prev kind, found bool) *state {
-	s := &state{threads: slices.Clone(threads), prev: prev, found: found}
+func (r *rule) newState(threads []thread, prev kind, p phase) *state {
+	s := &state{threads: slices.Clone(threads), prev: prev, phase: p}
 	for _, t := range threads {
 		s.regs = max(s.regs, int(t.start)+1, int(t.end)+1)
 		if t.start != unset && !slices.Contains(s.holds, t.start) {
@@ -209,11 +217,8 @@ func (r *rule) newState(threads []thread, prev kind, found bool) *state {
 }
 
 // key identifies a state.
-func (b *builder) key(threads []thread, prev kind, found bool) []byte {
-	k := append(b.buf[:0], byte(prev), 0)
-	if found {
-		k[1] = 1
-	}
+func (b *builder) key(threads []thread, prev kind, p phase) []byte {
+	k := append(b.buf[:0], byte(prev), byte(p))
 	for _, t := range threads {
 		k = binary.LittleEndian.AppendUint32(k, t.pc)
 		k = binary.LittleEndian.AppendUint16(k, uint16(t.start))

@@ -13,7 +13,7 @@ func credentials() []match.Rule {
 		{
 			ID: "authorization-header",
 			Pattern: `(?i:authorization)["'\\]{0,4}\s{0,3}[:=]\s{0,3}["'\\]{0,4}(?i:basic|bearer|token|apikey|digest)\s{1,3}` +
-				`(?P<secret>[A-Za-z0-9._~+/-]{8,480}={0,2})`,
+				`(?P<secret>[A-Za-z0-9._~+/-]{8,}={0,2})`,
 			Group:    "secret",
 			Severity: guard.High, Verdict: guard.Redact,
 			Validators: []match.Validator{mixed},

@@ -3,7 +3,6 @@ package rules
 import (
 	"bytes"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -279,13 +278,30 @@ var phoneDigits = match.Validator{Name: "phone-digits", Accept: func(text []byte
 // it begins with 10, as the addresses of private networks do: of the public
 // addresses, one in 4096 is like that.
 var hostIPv4 = match.Validator{Name: "host-ipv4", Accept: func(text []byte) bool {
-	a, err := netip.ParseAddr(string(text))
-	if err != nil || !a.Is4() {
-		return false
-	}
-	b := a.As4()
-	if b[0] == 0 || b[3] == 0 || a.IsLoopback() || b == [4]byte{255, 255, 255, 255} {
+	b, ok := ipv4(text)
+	if !ok || b[0] == 0 || b[3] == 0 || b[0] == 127 || b == [4]byte{255, 255, 255, 255} {
 		return false
 	}
 	return b[0] == 10 || max(b[0], b[1], b[2], b[3]) >= 32
 }}
+
+// ipv4 reads an address as package netip does: four numbers up to 255, without
+// zeros in front.
+func ipv4(text []byte) (b [4]byte, ok bool) {
+	n := 0
+	for part := range bytes.SplitSeq(text, []byte(".")) {
+		if n == len(b) || len(part) == 0 || len(part) > 3 || len(part) > 1 && part[0] == '0' {
+			return b, false
+		}
+		value := 0
+		for _, c := range part {
+			value = 10*value + int(c-'0')
+		}
+		if value > 255 {
+			return b, false
+		}
+		b[n] = byte(value)
+		n++
+	}
+	return b, n == len(b)
+}

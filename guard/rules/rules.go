@@ -9,9 +9,9 @@
 //
 // The patterns are made for text that streams:
 //
-//   - A match should be decided early: what may follow it is bounded, so that a
-//     rule holds at most 512 bytes. Two rules are not like that, jwt and
-//     private-key, whose matches are as long as they are.
+//   - A match should be decided early: what may follow it is bounded. The token
+//     itself is not, so that no tail of a long one is left: past the hold limit
+//     the engine masks it to its end (see package match).
 //   - Only the group is held and replaced. A keyword before it is context: it is
 //     read and let go.
 //   - A match must not end by taking a rune behind it that the next match needs
@@ -20,12 +20,15 @@
 //     be the beginning of a better match, and what would make a match a false one
 //     (one more group of digits) is matched with it, to be rejected.
 //
-// Ids are those of gitleaks v8 where it has the rule. The patterns are our own.
-// Secrets in examples are made up, and written in parts so that scanners of
+// Ids are those of gitleaks v8 where it has the rule. The pack secrets has our own
+// rules and, behind them, all others of gitleaks (package gitleaks). Secrets in examples are made up, and written in parts so that scanners of
 // source code leave this repository alone.
 package rules
 
+//go:generate go test -run ^TestRulesPage$ . -update
+
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -64,8 +67,9 @@ func Pack(name string) ([]match.Rule, bool) {
 }
 
 // Select returns the rules that the names stand for, each the name of a pack or
-// the id of a rule, in the order of the names. A rule that is named twice comes
-// once.
+// the id of a rule, in the order of the names, those of gitleaks behind ours: of
+// two that find the same, ours gives it its name. A rule that is named twice
+// comes once.
 func Select(names ...string) ([]match.Rule, error) {
 	var out []match.Rule
 	add := func(r match.Rule) {
@@ -87,7 +91,16 @@ func Select(names ...string) ([]match.Rule, error) {
 			return nil, unknown(name)
 		}
 	}
+	slices.SortStableFunc(out, func(a, b match.Rule) int { return cmp.Compare(rank(a), rank(b)) })
 	return out, nil
+}
+
+// rank is 0 for our own rules and 1 for others.
+func rank(r match.Rule) int {
+	if imported()[r.ID] {
+		return 1
+	}
+	return 0
 }
 
 // unknown is the error for a name that is neither a pack's nor a rule's.

@@ -2,18 +2,45 @@ package rules
 
 import (
 	"bytes"
+	"sync"
 
 	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/guard/match"
+	"github.com/stoplog/stoplog/guard/rules/gitleaks"
 )
 
 // start is where a token may begin: at a word, or behind the escape of a
 // control character in text that is still quoted (`"\nghp_…"`).
 const start = `(?:\b|\\[nrt])`
 
-// secrets are keys and tokens known by their shape, and what a keyword gives
-// away.
+// secrets are our own rules, and those of gitleaks that are not among them.
 func secrets() []match.Rule {
+	out := own()
+	for _, r := range gitleaks.Rules() {
+		if imported()[r.ID] {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// imported are the ids of the rules of gitleaks that are not among ours.
+var imported = sync.OnceValue(func() map[string]bool {
+	ids := make(map[string]bool)
+	for _, r := range gitleaks.Rules() {
+		ids[r.ID] = true
+	}
+	for _, r := range own() {
+		delete(ids, r.ID)
+	}
+	return ids
+})
+
+// own are keys and tokens known by their shape, and what a keyword gives away.
+// Most are found by gitleaks too. Ours also find what is quoted and escaped, what
+// is cut off and what is longer than usual, and take any rune for an end that is
+// not part of a token.
+func own() []match.Rule {
 	return []match.Rule{
 		{
 			ID:       "anthropic-api-key",
@@ -84,7 +111,7 @@ func secrets() []match.Rule {
 		},
 		{
 			ID:       "slack-bot-token",
-			Pattern:  `xox[bp]-[0-9]{10,13}-[0-9]{10,13}[0-9A-Za-z-]{0,80}`,
+			Pattern:  `xox[bp]-[0-9]{10,13}-[0-9]{10,13}[0-9A-Za-z-]*`,
 			Severity: guard.High, Verdict: guard.Redact,
 			Match: []string{
 				"SLACK_BOT_TOKEN=" + slackToken,
@@ -97,7 +124,7 @@ func secrets() []match.Rule {
 		},
 		{
 			ID:       "stripe-access-token",
-			Pattern:  start + `(?P<secret>[sr]k_(?:test|live|prod)_[0-9A-Za-z]{10,99})`,
+			Pattern:  start + `(?P<secret>[sr]k_(?:test|live|prod)_[0-9A-Za-z]{10,})`,
 			Group:    "secret",
 			Severity: guard.Critical, Verdict: guard.Redact,
 			Validators: []match.Validator{match.Entropy(2)},
@@ -112,15 +139,16 @@ func secrets() []match.Rule {
 			},
 		},
 		{
-			// The signature may be missing ("alg": "none"); the last dot is
-			// then part of the token.
+			// A token may end anywhere behind its first dot: it was cut off, or
+			// has no signature ("alg": "none"), and then ends in a dot.
 			ID:       "jwt",
-			Pattern:  `\bey[A-Za-z0-9_-]{15,}\.ey[A-Za-z0-9_-]{15,}\.(?:[A-Za-z0-9_-]{10,})?`,
+			Pattern:  `\bey[A-Za-z0-9_-]{15,}\.ey[A-Za-z0-9_-]{2,}(?:\.[A-Za-z0-9_-]*)?`,
 			Severity: guard.High, Verdict: guard.Redact,
 			Match: []string{
 				"token " + jwt + " end",
 				"Cookie: session=" + jwt + "; Path=/",
 				"unsigned: " + "eyJhbGciOiJub25lIn0" + "." + "eyJzdWIiOiI4MjM3NDY1MTAifQ" + ".",
+				"cut off: " + jwt[:60],
 			},
 			NoMatch: []string{
 				"eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9" + " alone is a header",
@@ -160,7 +188,7 @@ func secrets() []match.Rule {
 			Pattern: `(?i:key|token|secret|passw(?:or)?d|passphrase|pwd|credentials?|creds)` +
 				`(?i:s|_?id|[_.-]?\d{1,2})?(?:[_.-]\w{1,16}){0,2}` +
 				`["'\x60\\]{0,4}\s{0,3}(?:=>|->|:=|\?=|={1,3}|:{1,2}|>|\|\|)\s{0,3}["'\x60\\]{0,4}` +
-				`(?P<secret>[\w.=+/~-]{10,256})`,
+				`(?P<secret>[\w.=+/~-]{10,})`,
 			Group:    "secret",
 			Severity: guard.High, Verdict: guard.Redact,
 			Validators: []match.Validator{
