@@ -76,7 +76,11 @@ func openHost(ctx context.Context, path string, share bool, open func(*sqlite.St
 	if err := h.openQueue(ctx); err != nil {
 		return nil, err
 	}
-	if h.engine, err = engine.New(engine.Options{Store: h.store, Agents: agents, Jobs: h.jobs, Host: name}); err != nil {
+	options := engine.Options{Store: h.store, Agents: agents, Jobs: h.jobs, Host: name}
+	if known, ok := agents.(interface{ Names() []string }); ok {
+		options.Profiles = known.Names()
+	}
+	if h.engine, err = engine.New(options); err != nil {
 		return nil, err
 	}
 	if held, ok := agents.(interface{ Hold(journal.Worker) }); ok {

@@ -87,6 +87,15 @@ func New(door *govern.Transport, store journal.Reader, workdir string, profiles 
 	return a, nil
 }
 
+// Names are the profiles that the agents know.
+func (a *Agents) Names() []string {
+	var names []string
+	for _, p := range a.profiles {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
 func (a *Agents) profile(name string) (profile, error) {
 	for _, p := range a.profiles {
 		if name == "" || p.Name == name {
