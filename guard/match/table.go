@@ -118,9 +118,7 @@ func (r *rule) grow() *table {
 	t.idle, t.nstates, t.nmoves = old.idle, old.nstates, old.nmoves
 	copy(t.states, old.states)
 	copy(t.moves, old.moves)
-	for i := range old.cells { // all writers hold the lock
-		t.cells[i] = old.cells[i]
-	}
+	copy(t.cells, old.cells) // all writers hold the lock
 	r.table.Store(t)
 	return t
 }
