@@ -37,16 +37,6 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// compile makes an engine of one rule.
-func compile(t *testing.T, r match.Rule) *match.Engine {
-	t.Helper()
-	e, err := match.Compile([]match.Rule{r}, match.Options{Name: "gitleaks"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
-
 // TestMends tries what the mends say of texts, and that redacting leaves nothing
 // of a secret.
 func TestMends(t *testing.T) {
