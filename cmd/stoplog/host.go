@@ -91,7 +91,7 @@ func openHost(ctx context.Context, path string, share bool, open func(*sqlite.St
 	}
 	h.started = true
 	h.api = h.handler(agents)
-	if h.lock == nil {
+	if h.lock == nil || share && len(socketOf(h.store.Path())) > maxSocketPath {
 		return h, nil
 	}
 	listener, err := listen(socketOf(h.store.Path()))

@@ -85,8 +85,11 @@ func (c *serveCommand) Run(w *world) error {
 	if err != nil {
 		return err
 	}
-	if h.lock == nil {
+	switch {
+	case h.lock == nil:
 		w.voice.sayf("another server answers on the socket of %s: this one shares its journal", path)
+	case h.server == nil:
+		w.voice.sayf("the socket beside %s would have too long a name: other commands work on the journal itself", path)
 	}
 	for _, p := range conf.Profiles {
 		input, output := at.door.Waits(p.Name)
