@@ -78,32 +78,44 @@ func forbidden(f file, dir, target string, r room) string {
 // door is the only room that may build a way out of the process.
 const door = "internal/dial"
 
-// waysOut are the names that build a way out, by the package that has them.
-var waysOut = map[string]*regexp.Regexp{
-	"net/http":          regexp.MustCompile(`^(Client|Transport|DefaultClient|DefaultTransport|Get|Head|Post|PostForm)$`),
-	"net":               regexp.MustCompile(`^Dial`),
-	"crypto/tls":        regexp.MustCompile(`^(Dial.*|Client)$`),
-	"net/http/httputil": regexp.MustCompile(`^(ReverseProxy|NewSingleHostReverseProxy|(New)?(Proxy)?ClientConn)$`),
+// starter is the only room that may start another program.
+const starter = "internal/tool"
+
+// ways are the names that build a way out, by the package that has them, and
+// the room that may name them.
+var ways = map[string]struct {
+	names *regexp.Regexp
+	room  string
+}{
+	"net/http":          {regexp.MustCompile(`^(Client|Transport|DefaultClient|DefaultTransport|Get|Head|Post|PostForm)$`), door},
+	"net":               {regexp.MustCompile(`^Dial`), door},
+	"crypto/tls":        {regexp.MustCompile(`^(Dial.*|Client)$`), door},
+	"net/http/httputil": {regexp.MustCompile(`^(ReverseProxy|NewSingleHostReverseProxy|(New)?(Proxy)?ClientConn)$`), door},
+	"os/exec":           {regexp.MustCompile(`^(Cmd|Command|CommandContext)$`), starter},
+	"os":                {regexp.MustCompile(`^StartProcess$`), starter},
+	"syscall":           {regexp.MustCompile(`^(StartProcess|ForkExec|Exec)$`), starter},
 }
 
 // closedPackages dial on their own, or hand out clients: no part of them is for
 // the product.
 var closedPackages = []string{"log/syslog", "net/http/httptest", "net/rpc", "net/rpc/jsonrpc", "net/smtp"}
 
-// checkOneDoor: outside the door, and tests aside, no file names a way out, as a
-// value or as a type, under whatever name its package was imported.
+// checkOneDoor: outside the room that may, and tests aside, no file names a way
+// out, as a value or as a type, under whatever name its package was imported.
 func checkOneDoor(h *house, _ map[string]room) (bad []string) {
 	for _, f := range h.files {
-		if f.test || path.Dir(f.path) == door {
+		if f.test {
 			continue
 		}
+		dir := path.Dir(f.path)
 		names := map[string]string{} // a package's name in this file → its path
 		for _, imp := range f.ast.Imports {
 			target := importPath(imp)
-			if slices.Contains(closedPackages, target) {
+			if slices.Contains(closedPackages, target) && dir != door {
 				bad = append(bad, fmt.Sprintf("%s: imports %s: only tests and %s may", h.at(imp), target, door))
 			}
-			if waysOut[target] == nil {
+			way, ok := ways[target]
+			if !ok || way.room == dir {
 				continue
 			}
 			name := path.Base(target)
@@ -125,8 +137,8 @@ func checkOneDoor(h *house, _ map[string]room) (bad []string) {
 			if !ok {
 				return true
 			}
-			if target := names[pkg.Name]; target != "" && waysOut[target].MatchString(sel.Sel.Name) {
-				bad = append(bad, fmt.Sprintf("%s: names %s.%s: only %s may", h.at(sel), target, sel.Sel.Name, door))
+			if target := names[pkg.Name]; target != "" && ways[target].names.MatchString(sel.Sel.Name) {
+				bad = append(bad, fmt.Sprintf("%s: names %s.%s: only %s may", h.at(sel), target, sel.Sel.Name, ways[target].room))
 			}
 			return true
 		})

@@ -28,11 +28,37 @@ var rooms = map[string]room{
 	"guard/rules/gitleaks": {rooms: []string{"guard", "guard/match"}},
 	"guard/rules":          {rooms: []string{"guard", "guard/match", "guard/rules/gitleaks"}},
 
-	"internal/diag":     {},
-	"internal/sse":      {},
-	"internal/dial":     {},
-	"internal/cassette": {rooms: []string{"internal/diag"}},
-	"internal/wire":     {rooms: []string{"guard", "internal/sse"}},
+	"internal/diag":   {},
+	"internal/signal": {},
+	"internal/run":    {rooms: []string{"internal/signal"}},
+	"internal/approval": {
+		rooms:   []string{"internal/journal"},
+		modules: []string{"github.com/go-json-experiment/json"},
+	},
+	"internal/engine": {rooms: []string{"internal/approval", "internal/journal", "internal/run", "internal/signal"}},
+	"internal/engine/deferred": {
+		rooms:   []string{"internal/journal"},
+		modules: []string{"github.com/riverqueue/river"},
+	},
+	"internal/journal": {modules: []string{"github.com/go-json-experiment/json", "github.com/oklog/ulid"}},
+	"internal/journal/sqlite": {
+		rooms:   []string{"internal/journal"},
+		modules: []string{"github.com/pressly/goose", "modernc.org/sqlite"},
+	},
+	"internal/journal/journaltest": {
+		rooms:   []string{"internal/journal"},
+		modules: []string{"github.com/google/go-cmp"},
+	},
+	"internal/sse":  {},
+	"internal/dial": {},
+	"internal/cassette": {
+		rooms:   []string{"guard", "internal/diag", "internal/wire"},
+		modules: []string{"github.com/oklog/ulid/v2"},
+	},
+	"internal/wire": {rooms: []string{"guard", "internal/sse"}},
+	"internal/tool": {modules: []string{
+		"github.com/go-json-experiment/json", "github.com/santhosh-tekuri/jsonschema/v6",
+	}},
 	"internal/config": {
 		rooms:   []string{"guard", "guard/rules", "internal/diag"},
 		modules: []string{"github.com/goccy/go-yaml"},
@@ -41,12 +67,27 @@ var rooms = map[string]room{
 	"govern": {
 		rooms: []string{
 			"guard", "guard/match", "guard/rules",
-			"internal/dial", "internal/sse", "internal/wire",
+			"internal/dial", "internal/sse", "internal/tool", "internal/wire",
 		},
-		modules: []string{"github.com/oklog/ulid/v2"},
+		modules: []string{"github.com/go-json-experiment/json", "github.com/oklog/ulid/v2"},
 	},
 
+	"internal/llm": {rooms: []string{"govern", "internal/sse"}},
+
 	"internal/gateway": {rooms: []string{"govern", "guard", "internal/sse", "internal/wire"}},
+
+	"internal/chat":       {rooms: []string{"internal/journal", "internal/run", "internal/signal"}},
+	"internal/requestlog": {rooms: []string{"govern", "guard", "internal/journal"}},
+	"internal/agent": {
+		rooms: []string{
+			"govern", "guard", "internal/chat", "internal/engine", "internal/journal", "internal/llm", "internal/run",
+			"internal/signal", "internal/tool",
+		},
+		modules: []string{"github.com/go-json-experiment/json"},
+	},
+	"internal/api": {rooms: []string{
+		"internal/approval", "internal/chat", "internal/diag", "internal/journal", "internal/run", "internal/sse",
+	}},
 
 	"examples": {},
 
@@ -54,10 +95,11 @@ var rooms = map[string]room{
 	"cmd/stoplog": {
 		rooms: []string{
 			"examples", "govern", "guard", "guard/match", "guard/rules",
-			"internal/cassette", "internal/config", "internal/diag", "internal/dial",
-			"internal/gateway", "internal/sse", "internal/wire",
+			"internal/agent", "internal/api", "internal/approval", "internal/cassette", "internal/chat", "internal/config",
+			"internal/diag", "internal/dial", "internal/engine", "internal/engine/deferred", "internal/gateway", "internal/journal",
+			"internal/journal/sqlite", "internal/requestlog", "internal/run", "internal/signal", "internal/sse", "internal/wire",
 		},
-		modules: []string{"github.com/alecthomas/kong"},
+		modules: []string{"github.com/alecthomas/kong", "github.com/riverqueue/river/riverdriver/riversqlite", "github.com/mattn/go-isatty"},
 	},
 }
 
@@ -67,6 +109,7 @@ var testModules = []string{
 	"github.com/rogpeppe/go-internal",
 	"go.uber.org/goleak",
 	"golang.org/x/tools",
+	"pgregory.net/rapid",
 }
 
 // archRules are the rules of the house. Each is a function from a tree of source

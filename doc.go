@@ -74,6 +74,50 @@
 // A mistake in a file, with its place: position, span, message, the keys that
 // were expected, a suggestion. It draws the line with a caret, or gives JSON.
 //
+// # Package internal/signal
+//
+// The evaluator: signals judge what a run has done, after each step and for each
+// pause. Every answer is recorded; those that are enforced can stop a run or put
+// it before a person. An evaluation is a function of the history alone.
+//
+// # Package internal/run
+//
+// The governed loop as a function: a run is a value, events change it, and what
+// is to be done follows from it. No clock, no id, no I/O. Read loop.go first;
+// docs/run-states.md is its chart.
+//
+// # Package internal/journal
+//
+// The contract of the append-only log of runs: a row and a log for each run,
+// chained, fenced, durable before anything that depends on it shows. It defines
+// ids, leases, snapshots and what remains of a run after its end, and reads no
+// payload but its own. It does not know internal/run.
+//
+// # Package internal/journal/sqlite
+//
+// The journal in one SQLite file that any number of processes of a machine may
+// have open: one goroutine writes, and writes that come together share a commit.
+//
+// # Package internal/journal/journaltest
+//
+// The suite that every back end of the journal passes, a file for each behaviour.
+//
+// # Package internal/approval
+//
+// The law of questions to people: what a decision binds to, who may give it, that
+// it is used once. Its rows are the journal's.
+//
+// # Package internal/engine
+//
+// The host of runs: it performs what internal/run asks for and writes down, in a
+// journal, what came of it, under a lease. Any number of processes may; one that
+// dies is made up for by the sweep of another.
+//
+// # Package internal/engine/deferred
+//
+// Wake-ups as jobs of River, in the journal's own database: part of the
+// transaction that caused them, and a hint.
+//
 // # Package internal/sse
 //
 // Server-sent events as bytes: a scanner that gives each frame as it came, and a
@@ -95,7 +139,14 @@
 //
 // A recorded or written provider exchange, replayed as an http.RoundTripper
 // below the door: tests, examples and the demo run real streams without a key
-// and without a network.
+// and without a network. It is also what records them, and scrubs what it writes.
+//
+// # Package internal/tool
+//
+// What an agent can do: the contract of a tool, the check of what a model wants
+// of it, and the tools that come with the product (read_file, list_dir,
+// run_command). It is the only room that starts other programs. Who may run a
+// tool is govern's to say.
 //
 // # Package internal/config
 //
@@ -108,10 +159,37 @@
 // the upstream, screens the answer while it streams, settles what it cost and
 // records what was decided, before it shows.
 //
+// # Package internal/llm
+//
+// A model as the loop sees it: a history goes out in the provider's form, and
+// what the model says comes back as events, whichever provider it is. It asks
+// through the door, retries nothing and judges nothing.
+//
 // # Package internal/gateway
 //
 // Providers' own HTTP interfaces, served: what comes in goes to the door, and
 // what the door gives back goes out. It judges nothing.
+//
+// # Package internal/chat
+//
+// A conversation as its reader sees it: sessions of turns, each turn a run, and
+// the events that a run's records show. Whoever follows live, comes late or comes
+// back reads the same ones.
+//
+// # Package internal/agent
+//
+// A profile at work: the engine's model, tools and evaluator, made of internal/llm
+// and a session of the door. It translates and decides nothing.
+//
+// # Package internal/requestlog
+//
+// What the door says about its requests, in the journal: each request is a run
+// with a log of its own, held under the engine's name until it is settled.
+//
+// # Package internal/api
+//
+// The control interface over HTTP, and its client in Go: say something, see runs,
+// follow one, decide what it asks. It judges nothing and holds up nobody.
 //
 // # Package examples
 //

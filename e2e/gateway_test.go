@@ -83,32 +83,45 @@ func (g *gateway) stop(t *testing.T) {
 	}
 }
 
-// A record is a line of requests.jsonl, as far as these tests ask.
+// A record is an event of a request's run, as far as these tests ask.
 type record struct {
-	Run    string `json:"run"`
-	Kind   string `json:"kind"`
-	Status string `json:"status"`
+	Kind   string
+	Status string
 	Usage  struct {
 		Input     int64 `json:"input"`
 		Output    int64 `json:"output"`
 		Estimated bool  `json:"estimated"`
-	} `json:"usage"`
+	}
 }
 
-// records reads what the gateway recorded of each run.
+// records reads what the gateway recorded of each run: the journal, as the
+// program exports it.
 func (g *gateway) records(t *testing.T) map[string][]record {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(g.state, "stoplog", "requests.jsonl"))
+	export := exec.Command(program, "audit", "export", "--store", filepath.Join(g.state, "stoplog", "stoplog.db"))
+	text, err := export.Output()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("export the journal: %v", err)
 	}
 	runs := map[string][]record{}
 	for line := range bytes.Lines(text) {
-		var r record
-		if err := json.Unmarshal(line, &r); err != nil {
-			t.Fatalf("requests.jsonl: %v in %q", err, line)
+		var e struct {
+			Event *struct {
+				Run, Kind string
+				Payload   json.RawMessage
+			}
 		}
-		runs[r.Run] = append(runs[r.Run], r)
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatalf("the export: %v in %q", err, line)
+		}
+		if e.Event == nil {
+			continue
+		}
+		r := record{Kind: e.Event.Kind}
+		if err := json.Unmarshal(e.Event.Payload, &r); err != nil {
+			t.Fatalf("the export: %v in %q", err, line)
+		}
+		runs[e.Event.Run] = append(runs[e.Event.Run], r)
 	}
 	return runs
 }

@@ -5,8 +5,8 @@ package examples
 
 import "embed"
 
-// Cassettes has cassettes/*.cassette. What each of them plays is in its first
-// line.
+// Cassettes has cassettes/*.cassette, and agent.cassette with an agent's two
+// turns. What each of them plays is in its first line.
 //
-//go:embed cassettes/*.cassette
+//go:embed cassettes/*.cassette agent.cassette
 var Cassettes embed.FS

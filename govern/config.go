@@ -61,6 +61,9 @@ type Profile struct {
 	Models []string
 	// Input judges requests, Output answers.
 	Input, Output []guard.Member
+	// Tools says which tools a session may call, by name. One that is not named
+	// is allowed if all it does is read, and needs approval if not.
+	Tools map[string]ToolRule
 	// MaxHold is the most text of a channel that may wait, in bytes; 0 is
 	// guard.DefaultMaxHold.
 	MaxHold int64
@@ -96,6 +99,9 @@ func Open(cfg Config) (*Transport, error) {
 		if t.profiles[p.Name] != nil {
 			return nil, fmt.Errorf("open govern: two profiles are named %q", p.Name)
 		}
+		if err := checkToolRules(p.Tools); err != nil {
+			return nil, fmt.Errorf("open govern: profile %q: %w", p.Name, err)
+		}
 		ready := &profile{
 			Profile:   p,
 			input:     guard.NewChain(guard.Options{MaxHold: p.MaxHold}, p.Input...),
@@ -123,6 +129,16 @@ func Open(cfg Config) (*Transport, error) {
 		t.record, t.close = file.Append, file.Close
 	}
 	return t, nil
+}
+
+// Waits says, for people, what the texts of requests and of answers wait for
+// under a profile; nothing of one that is not there.
+func (t *Transport) Waits(profile string) (input, output string) {
+	p := t.profiles[profile]
+	if p == nil {
+		return "", ""
+	}
+	return p.input.Waits(), p.output.Waits()
 }
 
 // complete checks an upstream and fills in what it leaves out.

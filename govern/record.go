@@ -29,6 +29,8 @@ type Started struct {
 	Upstream string `json:"upstream"` // the one that is asked first; empty if none is
 	Model    string `json:"model"`
 	Stream   bool   `json:"stream"`
+	// Parent is the run that the request is part of; empty if nobody said.
+	Parent string `json:"parent,omitempty"`
 }
 
 // Verdict says what a guard found, and whether it had a say.
@@ -45,11 +47,28 @@ type Verdict struct {
 	Error       string         `json:"error,omitempty"` // of a guard that failed
 }
 
-// Settled says how a request ended, and what it took.
+// Settled says how a request ended, and what it took: in the words for every
+// run, of which an answer's own status (redacted, guardrail_blocked, …) is what
+// clients are told.
 type Settled struct {
-	Status wire.Status `json:"status"`
-	Reason string      `json:"reason"`
-	Usage  wire.Usage  `json:"usage"`
+	Status string     `json:"status"`           // completed, blocked, failed or cancelled
+	Reason string     `json:"reason"`           // completed, guard_denied, model_failed or cancelled
+	Detail string     `json:"detail,omitempty"` // a sentence for people
+	Usage  wire.Usage `json:"usage"`
+}
+
+// settled says an outcome in the words of runs.
+func settled(o wire.Outcome) Settled {
+	s := Settled{Status: "completed", Reason: "completed", Detail: o.Reason, Usage: o.Usage}
+	switch o.Status {
+	case wire.Blocked, wire.ApprovalRequired: // nobody can approve yet
+		s.Status, s.Reason = "blocked", "guard_denied"
+	case wire.UpstreamFailed:
+		s.Status, s.Reason = "failed", "model_failed"
+	case wire.Cancelled:
+		s.Status, s.Reason = "cancelled", "cancelled"
+	}
+	return s
 }
 
 func (Started) kind() string { return "started" }

@@ -39,6 +39,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.body = nil; c.asked != nil { // an answer may last; what was asked need not
+		c.asked.Doc, c.asked.Decisions = nil, nil
+	}
 	return c.judgeAnswer(resp)
 }
 
@@ -105,7 +108,7 @@ func (t *Transport) identify(req *http.Request) (*call, *http.Response, error) {
 // judgeRequest screens what is asked. A denied request gets its answer here.
 func (c *call) judgeRequest() (*http.Response, error) {
 	if c.route.models {
-		return nil, c.keep(Started{Mount: c.route.protocol, Profile: c.profile.Name, Upstream: c.upstreams()[0].Name})
+		return nil, c.keep(Started{Mount: c.route.protocol, Profile: c.profile.Name, Upstream: c.upstreams()[0].Name, Parent: c.parent()})
 	}
 	asked, err := c.format.Request(wire.Options{Context: c.ctx, Chain: c.profile.input, Run: c.run}, c.body)
 	if err != nil {
@@ -122,7 +125,7 @@ func (c *call) judgeRequest() (*http.Response, error) {
 	if !denied {
 		first = c.upstreams()[0].Name
 	}
-	if err := c.keep(Started{Mount: c.route.protocol, Profile: c.profile.Name, Upstream: first, Model: c.modelName(), Stream: asked.Stream}, verdicts(asked.Decisions)...); err != nil {
+	if err := c.keep(Started{Mount: c.route.protocol, Profile: c.profile.Name, Upstream: first, Model: c.modelName(), Stream: asked.Stream, Parent: c.parent()}, verdicts(asked.Decisions)...); err != nil {
 		return nil, err
 	}
 	if !denied {
@@ -133,6 +136,12 @@ func (c *call) judgeRequest() (*http.Response, error) {
 		return nil, err
 	}
 	return c.refuse(deniedInput(outcome)), nil
+}
+
+// parent is the run that the call is part of.
+func (c *call) parent() string {
+	run, _ := c.ctx.Value(parentKey{}).(string)
+	return run
 }
 
 // modelName is the model asked for, as far as it may be recorded: one that the
@@ -269,7 +278,7 @@ func (c *call) keepVerdicts(ds []wire.Decision) error {
 
 // settle records how the call ended, and tells who watches.
 func (c *call) settle(o wire.Outcome) error {
-	err := c.keep(Settled{Status: o.Status, Reason: o.Reason, Usage: o.Usage})
+	err := c.keep(settled(o))
 	if err == nil {
 		c.watch.set(c.run, o)
 	}

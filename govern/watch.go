@@ -12,6 +12,7 @@ type (
 	watchKey    struct{}
 	profileKey  struct{}
 	protocolKey struct{}
+	parentKey   struct{}
 )
 
 // WithProfile returns a context whose calls are judged under a profile.
@@ -26,6 +27,12 @@ func WithProtocol(ctx context.Context, protocol string) context.Context {
 	return context.WithValue(ctx, protocolKey{}, protocol)
 }
 
+// WithParent returns a context whose calls are part of a run: the record of each
+// names it.
+func WithParent(ctx context.Context, run string) context.Context {
+	return context.WithValue(ctx, parentKey{}, run)
+}
+
 // Watch returns a context for one call, and where to read how that call ended.
 func Watch(ctx context.Context) (context.Context, *Exchange) {
 	x := &Exchange{}
@@ -35,7 +42,6 @@ func Watch(ctx context.Context) (context.Context, *Exchange) {
 // Exchange is one call, as a program sees it.
 type Exchange struct {
 	mu      sync.Mutex
-	run     string
 	outcome *Outcome
 }
 

@@ -136,7 +136,12 @@ func TestWatch(t *testing.T) {
 				t.Fatalf("settled %d times: %+v", len(settled), settled)
 			}
 			s := settled[0]
-			if string(s.Status) != got.Status || s.Reason != got.Reason || s.Usage.Input != got.InputTokens || s.Usage.Output != got.OutputTokens || s.Usage.Estimated != got.Estimated {
+			ends := map[string][2]string{ // the record's words for what a caller is told
+				"completed": {"completed", "completed"}, "redacted": {"completed", "completed"},
+				"guardrail_blocked": {"blocked", "guard_denied"}, "guardrail_approval_required": {"blocked", "guard_denied"},
+				"upstream_failed": {"failed", "model_failed"}, "cancelled": {"cancelled", "cancelled"},
+			}
+			if [2]string{s.Status, s.Reason} != ends[got.Status] || s.Detail != got.Reason || s.Usage.Input != got.InputTokens || s.Usage.Output != got.OutputTokens || s.Usage.Estimated != got.Estimated {
 				t.Errorf("the record says %+v, the program is told %+v", s, got)
 			}
 		})

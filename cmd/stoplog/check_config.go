@@ -19,7 +19,7 @@ type checkConfigCommand struct {
 }
 
 func (*checkConfigCommand) Help() string {
-	return `Reads the configuration as serve would, and shows what comes of it: as a file in which nothing is left to defaults, after a list of the guards that do not enforce. What is wrong is shown with its place, all of it at once.
+	return `Reads the configuration as serve would, and shows what comes of it: as a file in which nothing is left to defaults, after a list of the guards that do not enforce. What a profile loosens is warned of. What is wrong is shown with its place, all of it at once.
 
 The file is --config, else ./stoplog.yaml, else stoplog/stoplog.yaml in $XDG_CONFIG_HOME or ~/.config, else none: then what is built in is shown. Keys are not read, and no key is shown.
 

@@ -27,6 +27,7 @@ import (
 type demoCommand struct {
 	Cassette []string `placeholder:"FILE" sep:"none" help:"Play this cassette instead of those that the program carries; may be given again."`
 	Fast     bool     `help:"Play without the pauses of a real stream."`
+	Yes      bool     `help:"Approve the agent's command without asking."`
 	JSON     bool     `help:"Give the result as JSON, at the end."`
 }
 
@@ -37,8 +38,11 @@ func (*demoCommand) Help() string {
 2. The same question unstreamed, and whether both are the same words.
 3. An answer that a rule denies, streamed: it ends before the span.
 4. The record of all three.
+5. An agent, whose model must not be sent the secret that it reads, and which asks before it runs a command: at a terminal you are asked, elsewhere the answer is yes.
+6. The agent going round in circles, until it is stopped and says so.
+7. The journal of its first turn, and whether the chains are whole.
 
-The cassette is asked for the models demo-secrets and demo-denied in OpenAI's format; one of your own must have them, streamed and not.
+The cassettes are asked for the models demo-secrets, demo-denied (streamed and not) and demo-agent in OpenAI's format; a cassette of your own must have the first two, and the agent is left out.
 
 Examples:
 
@@ -56,6 +60,7 @@ type demo struct {
 	Held       held            `json:"held"`
 	Denied     answer          `json:"denied"`
 	Records    []govern.Record `json:"records"`
+	Agent      *agentDemo      `json:"agent"` // null where the cassette has none
 }
 
 // held is how much of what the model had said the client had not got, whenever
@@ -99,6 +104,13 @@ func (c *demoCommand) Run(w *world) error {
 
 	d.Records = stage.recorded()
 	p.records(d.Records)
+	if stage.hasAgent {
+		a, err := c.agents(ctx, w, stage, p)
+		if err != nil {
+			return failf(exitError, "show an agent: %w", err)
+		}
+		d.Agent = &a
+	}
 	p.next()
 	if c.JSON {
 		if err := newEncoder(w.stdout).Encode(d); err != nil {
@@ -117,6 +129,8 @@ func (d demo) judge(err error) error {
 		return failf(exitError, "the streamed and the unstreamed answer differ")
 	case d.Denied.status() != "guardrail_blocked":
 		return failf(exitError, "the answer that should have been denied was not: its status is %q", d.Denied.status())
+	case d.Agent != nil:
+		return d.Agent.judge()
 	}
 	return nil
 }
@@ -131,6 +145,8 @@ type stage struct {
 	ended  chan error
 	tap    *tap
 	meter  meter
+
+	hasAgent bool // the cassettes have an agent's model
 
 	mu      sync.Mutex
 	records []govern.Record
@@ -150,7 +166,7 @@ func (c *demoCommand) stage() (*stage, error) {
 	if !c.Fast {
 		played.Pace = cassette.Real
 	}
-	s := &stage{client: dial.Loopback(), ended: make(chan error, 1), tap: &tap{door: played}}
+	s := &stage{client: dial.Loopback(), ended: make(chan error, 1), tap: &tap{door: played}, hasAgent: len(c.Cassette) == 0}
 	if s.door, err = govern.Open(s.config()); err != nil {
 		return nil, err
 	}
@@ -176,27 +192,16 @@ func (c *demoCommand) open() (*cassette.Cassette, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cassette.OpenFS(examples.Cassettes, files...)
+	return cassette.OpenFS(examples.Cassettes, append(files, "agent.cassette")...)
 }
 
 // config is the built-in profile, and one that denies what is found of people.
 func (s *stage) config() govern.Config {
 	key := make([]byte, 32)
 	rand.Read(key)
-	compile := func(name string, v guard.Verdict, packs ...string) guard.Guard {
-		selected, err := rules.Select(packs...)
-		if err != nil {
-			panic(err) // the packs are this program's own
-		}
-		g, err := match.Compile(selected, match.Options{Name: name, Key: key, Verdict: v})
-		if err != nil {
-			panic(err)
-		}
-		return g
-	}
-	secrets := guard.Member{Guard: compile("secrets", guard.Redact, "secrets", "credentials")}
-	pii := guard.Member{Guard: compile("pii", guard.Redact, "pii"), Mode: guard.Shadow}
-	people := guard.Member{Guard: compile("people", guard.Deny, "us-ssn", "credit-card", "iban")}
+	secrets := guard.Member{Guard: demoGuard("secrets", key, guard.Redact, "secrets", "credentials")}
+	pii := guard.Member{Guard: demoGuard("pii", key, guard.Redact, "pii"), Mode: guard.Shadow}
+	people := guard.Member{Guard: demoGuard("people", key, guard.Deny, "us-ssn", "credit-card", "iban")}
 	profile := func(name string, output ...guard.Member) govern.Profile {
 		return govern.Profile{Name: name, Upstreams: []string{"demo"}, Models: []string{"*"}, Output: output}
 	}
@@ -210,6 +215,19 @@ func (s *stage) config() govern.Config {
 			return nil
 		},
 	}
+}
+
+// demoGuard is a guard of rules that the program has.
+func demoGuard(name string, key []byte, v guard.Verdict, packs ...string) guard.Guard {
+	selected, err := rules.Select(packs...)
+	if err != nil {
+		panic(err) // the packs are this program's own
+	}
+	g, err := match.Compile(selected, match.Options{Name: name, Key: key, Verdict: v})
+	if err != nil {
+		panic(err)
+	}
+	return g
 }
 
 func (s *stage) recorded() []govern.Record {

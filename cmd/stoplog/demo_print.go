@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"strings"
 
@@ -24,17 +23,7 @@ func newPrinter(w *world, quiet bool) *printer {
 	if quiet {
 		return &printer{out: bufio.NewWriter(io.Discard)}
 	}
-	return &printer{out: bufio.NewWriter(w.stdout), color: terminal(w.stdout) && w.getenv("NO_COLOR") == ""}
-}
-
-// terminal reports whether a person is likely to be reading.
-func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return &printer{out: bufio.NewWriter(w.stdout), color: isTerminal(w.stdout) && w.getenv("NO_COLOR") == ""}
 }
 
 func (p *printer) printf(format string, args ...any) {
@@ -144,7 +133,7 @@ func (p *printer) records(rs []govern.Record) {
 			}
 			p.printf("     verdict   %-12s %-20s %s [%d,%d) fingerprint %s\n", what, f.Rule, f.Channel, f.Start, f.End, f.Fingerprint)
 		case govern.Settled:
-			p.printf("     settled   %s, %d tokens in, %d out%s\n", f.Status, f.Usage.Input, f.Usage.Output, estimated(f.Usage.Estimated))
+			p.printf("     settled   %s (%s), %d tokens in, %d out%s\n", f.Status, f.Reason, f.Usage.Input, f.Usage.Output, estimated(f.Usage.Estimated))
 		}
 	}
 }

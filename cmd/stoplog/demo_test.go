@@ -131,6 +131,11 @@ func TestDemoJSON(t *testing.T) {
 			Finish string `json:"finish_reason"`
 		}
 		Records []struct{ Kind, Run string }
+		Agent   struct {
+			Approved      bool
+			First, Second struct{ Status, Reason, Message string }
+			Verified      []struct{ Whole bool }
+		}
 	}
 	if err := json.Unmarshal([]byte(out), &d); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -143,9 +148,40 @@ func TestDemoJSON(t *testing.T) {
 		d.Streamed.Stoplog.Status != "redacted" || d.Denied.Finish != "content_filter" || d.Held.Replaced < 20 || len(runs) != 3 {
 		t.Errorf("%+v", d)
 	}
+	if a := d.Agent; !a.Approved || a.First.Status != "completed" || a.Second.Status != "guardrail_blocked" || a.Second.Reason != "stalled" ||
+		!strings.HasPrefix(a.Second.Message, "Stopped: ") || len(a.Verified) < 10 {
+		t.Errorf("the agent: %+v", a)
+	}
 	for run, kinds := range runs {
 		if kinds[0] != "started" || kinds[1] != "verdict" || kinds[len(kinds)-1] != "settled" {
 			t.Errorf("%s: %v", run, kinds)
+		}
+	}
+}
+
+// The agent's model is never sent the secret in the file: its cassette answers
+// only if the placeholder is in the request, and nothing that is shown has more.
+func TestDemoAgent(t *testing.T) {
+	code, out, talk := runDemo(t)
+	if code != exitDone {
+		t.Fatalf("exit %d: %s\n%s", code, talk, out)
+	}
+	token, err := exampleToken()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out+talk, token) {
+		t.Error("the demo shows the token")
+	}
+	for _, want := range []string{
+		"tool   read_file: REGION=eu-west-1 ⏎ REPLICAS=3 ⏎ TOKEN=[redacted:github-pat]",
+		"asks   run_command {\"argv\":[\"wc\",\"-l\",\"deploy.env\"]}",
+		"tool   run_command: 3 deploy.env",
+		"Stopped: the same calls gave the same results 3 times over. What ran: 3 tool calls (read_file ×3). Nothing further will run.",
+		"audit verify: 12 of 12 chains are whole",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the demo does not show %q:\n%s", want, out)
 		}
 	}
 }
@@ -162,7 +198,7 @@ func TestReadmeShowsTheDemo(t *testing.T) {
 	shown := varies.ReplaceAllString(out, "…")
 	blocks := strings.Split(string(page), "```\n")
 	lines := 0
-	for _, at := range []string{"export ANTHROPIC_API_KEY", "finish_reason content_filter"} {
+	for _, at := range []string{"export ANTHROPIC_API_KEY", "finish_reason content_filter", "Let me count the lines"} {
 		i := slices.IndexFunc(blocks, func(b string) bool { return strings.Contains(b, at) })
 		if i < 0 {
 			t.Fatalf("README.md does not show %q", at)

@@ -13,6 +13,8 @@ import (
 	"os"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/stoplog/stoplog/internal/journal/sqlite"
 )
 
 func main() {
@@ -23,6 +25,14 @@ func main() {
 type commands struct {
 	Serve       serveCommand       `cmd:"" help:"Serve providers' interfaces, and judge what goes through."`
 	Demo        demoCommand        `cmd:"" help:"Show what a gateway does, with no key and no network."`
+	Init        initCommand        `cmd:"" help:"Write a stoplog.yaml that says what is built in."`
+	Chat        chatCommand        `cmd:"" help:"Talk to an agent."`
+	Runs        runsCommand        `cmd:"" help:"List and show runs, go on with them, or end them."`
+	Why         whyCommand         `cmd:"" help:"Say what a run did, what was decided of it, and why it stopped."`
+	Approve     approveCommand     `cmd:"" help:"Say yes to what a run asks."`
+	Deny        denyCommand        `cmd:"" help:"Say no to what a run asks."`
+	Answer      answerCommand      `cmd:"" help:"Answer what a model asks."`
+	Audit       auditCommand       `cmd:"" help:"Check the journal, or give it away."`
 	Guard       guardCommand       `cmd:"" help:"Filter stdin to stdout, and replace what must not pass."`
 	CheckConfig checkConfigCommand `cmd:"" help:"Check a stoplog.yaml, and show what comes of it."`
 	Version     versionCommand     `cmd:"" help:"Say which build this is."`
@@ -31,7 +41,7 @@ type commands struct {
 // about is the head of the program's own help.
 const about = `Stoplog stands in a stream of text from or to a language model, holds back what must not pass, and says what it did.
 
-The result of a command is on stdout and its talk is on stderr. Exit codes: 0 done, 1 error, 2 usage (or a file that does not check), 3 blocked by policy; 4 (waits for a person) and 5 (out of budget or time) are kept for commands to come.`
+The result of a command is on stdout and its talk is on stderr. Exit codes: 0 done, 1 error, 2 usage (or a file that does not check), 3 blocked by policy, 4 waits for a person, 5 out of budget or time.`
 
 // world is what the program has of what is around it.
 type world struct {
@@ -39,11 +49,12 @@ type world struct {
 	stdout io.Writer
 	voice  voice
 	getenv func(string) string
+	house  func(w *world, config string, s *sqlite.Store) (house, func() error, error)
 }
 
 // run is the program less its process: it returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
-	w := &world{stdin: stdin, stdout: stdout, voice: voice{stderr}, getenv: getenv}
+	w := &world{stdin: stdin, stdout: stdout, voice: voice{stderr}, getenv: getenv, house: openHouse}
 
 	helped := false
 	parser, err := kong.New(&commands{},

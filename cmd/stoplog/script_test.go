@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -43,13 +44,14 @@ func withBinary(m *testing.M) int {
 // own commands a script has
 //
 //	exits CODE stoplog ARG…    run it and want that exit code
+//	grab NAME FILE REGEXP      set the variable NAME to what the group matches
 //	bytes FILE TEXT [COUNT]    write TEXT, with Go's escapes, COUNT times
 //	serving FLAG…              start `stoplog serve` and wait until it listens
 //	ask PATH [BODY [PROFILE]]  ask it; the answer is stdout: the status, then the body
 //	ends CODE                  end it by SIGTERM, want that exit code; its talk is stderr
 //
 // and the variables ESC, the character that begins a terminal's control sequences,
-// and EXAMPLES, the project's folder of them.
+// EXAMPLES, the project's folder of them, and AGENT, the folder of an agent's cassette.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                "testdata/script",
@@ -63,6 +65,12 @@ func TestScript(t *testing.T) {
 				return err
 			}
 			env.Setenv("EXAMPLES", examples)
+			agent, err := filepath.Abs("testdata/agent")
+			if err != nil {
+				return err
+			}
+			env.Setenv("AGENT", agent)
+			env.Setenv("USER", "ann")
 			env.Values[serverKey{}] = &server{}
 			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/.config")
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/.state")
@@ -70,6 +78,7 @@ func TestScript(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":   scriptExits,
+			"grab":    scriptGrab,
 			"bytes":   scriptBytes,
 			"serving": scriptServing,
 			"ask":     scriptAsk,
@@ -95,6 +104,19 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	if code != want {
 		ts.Fatalf("exit code %d, want %d", code, want)
 	}
+}
+
+func scriptGrab(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: grab NAME FILE REGEXP")
+	}
+	re, err := regexp.Compile(args[2])
+	ts.Check(err)
+	m := re.FindStringSubmatch(ts.ReadFile(args[1]))
+	if len(m) != 2 {
+		ts.Fatalf("%s has no %s", args[1], re)
+	}
+	ts.Setenv(args[0], m[1])
 }
 
 func scriptBytes(ts *testscript.TestScript, neg bool, args []string) {

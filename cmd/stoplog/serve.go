@@ -7,19 +7,24 @@ import (
 	"net"
 	"net/http"
 	"os/signal"
-	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
-	"github.com/stoplog/stoplog/govern"
+	"github.com/stoplog/stoplog/internal/api"
+	"github.com/stoplog/stoplog/internal/cassette"
 	"github.com/stoplog/stoplog/internal/config"
+	"github.com/stoplog/stoplog/internal/diag"
 	"github.com/stoplog/stoplog/internal/gateway"
+	"github.com/stoplog/stoplog/internal/journal/sqlite"
 )
 
 type serveCommand struct {
 	Config string `placeholder:"FILE" help:"The configuration, in place of the one that would be found."`
 	Listen string `placeholder:"HOST:PORT" help:"Where to listen, in place of what the configuration says; port 0 is any free one."`
+	Record string `placeholder:"DIR" help:"Keep each exchange with an upstream in this folder, scrubbed, as a cassette."`
 	JSON   bool   `help:"Give the address as JSON."`
+	journalFlags
 }
 
 func (*serveCommand) Help() string {
@@ -30,7 +35,12 @@ func (*serveCommand) Help() string {
 
 Your own key passes through to the provider, unless the configuration has one. Without a configuration the built-in profile holds: secrets and credentials are redacted in answers, and everything found is recorded (stoplog check-config shows it).
 
-What happened to a request is in the header Stoplog-Run and, unless it was plain allow, in a member "stoplog" of the answer. Records go to stoplog/requests.jsonl in $XDG_STATE_HOME or ~/.local/state.
+What happened to a request is in the header Stoplog-Run and, unless it was plain allow, in a member "stoplog" of the answer. Its record is a run in the journal (stoplog runs, stoplog why RUN). ` + journalHelp + `
+
+The same address serves agents (POST /chat/stream), runs and approvals (/v1/…), and so does a socket beside the journal, which the other commands use.
+
+With --record DIR each exchange with an upstream is also written to DIR as a cassette, its secrets and people's data replaced; one from which they cannot be taken is not written, and that is said.
+An upstream with ` + "`cassettes: [DIR/*.cassette]`" + ` in place of its address answers with them, with no key and no network.
 
 The address is on stdout, one line, once it listens; SIGINT or SIGTERM ends it when the answers under way have ended, a second one at once.
 
@@ -38,6 +48,7 @@ Examples:
 
     stoplog serve
     stoplog serve --config examples/stoplog.yaml
+    stoplog serve --record tapes
     OPENAI_BASE_URL=http://127.0.0.1:4180/openai/v1 python my_app.py
 
 Exit codes: 0 ended by a signal, 1 it could not serve, 2 the configuration does not check.`
@@ -54,32 +65,44 @@ func (c *serveCommand) Run(w *world) error {
 		}
 		conf.Listen = c.Listen
 	}
-	dir, err := stateDir(w.getenv)
+	path, err := c.path(w, conf)
 	if err != nil {
-		return failf(exitError, "%w", err)
+		return err
 	}
-	key, err := fingerprintKey(dir)
+	var tapes func([]byte) (*cassette.Recorder, error)
+	if c.Record != "" {
+		tapes = func(key []byte) (*cassette.Recorder, error) {
+			return openTapes(c.Record, key, func(line string) { w.voice.sayf("%s", line) })
+		}
+	}
+	var at home
+	h, err := openHost(context.Background(), path, true, func(store *sqlite.Store) (house, func() error, error) {
+		if at, err = openHome(w, conf, store, tapes); err != nil {
+			return nil, nil, err
+		}
+		return at, at.close, nil
+	})
 	if err != nil {
-		return failf(exitError, "make the key of fingerprints: %w", err)
+		return err
 	}
-	records, err := govern.OpenRecordFile(filepath.Join(dir, "requests.jsonl"))
-	if err != nil {
-		return failf(exitError, "%w", err)
+	if h.lock == nil {
+		w.voice.sayf("another server answers on the socket of %s: this one shares its journal", path)
 	}
-	defer records.Close()
-	door, err := openDoor(conf, w.getenv, key, records.Append)
-	if err != nil {
-		return failf(exitUsage, "%w", err)
+	for _, p := range conf.Profiles {
+		input, output := at.door.Waits(p.Name)
+		w.voice.sayf("profile %s: of requests, %s; of answers, %s", p.Name, input, output)
 	}
-	return serve(w, c.JSON, conf, door)
+	return errors.Join(serve(w, c.JSON, conf, at.door, h), h.close())
 }
 
 // loadConfig reads the configuration and says what a person should know of it.
 func loadConfig(name string, w *world) (*config.Config, error) {
 	file := config.Find(name, w.getenv)
 	conf, err := config.Load(file)
-	if err != nil {
+	if mistakes := (diag.List)(nil); errors.As(err, &mistakes) {
 		return nil, failf(exitUsage, "%w", err).hint("see `stoplog check-config --help`")
+	} else if err != nil {
+		return nil, failf(exitError, "%w", err).hint("name a file that is there with --config, or leave it out for what is built in")
 	}
 	if file == "" {
 		w.voice.sayf("no configuration file is found: the built-in profile holds")
@@ -91,7 +114,7 @@ func loadConfig(name string, w *world) (*config.Config, error) {
 }
 
 // serve listens until a signal comes.
-func serve(w *world, asJSON bool, conf *config.Config, door http.RoundTripper) error {
+func serve(w *world, asJSON bool, conf *config.Config, door http.RoundTripper, h *host) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	listener, err := net.Listen("tcp", conf.Listen)
@@ -99,10 +122,12 @@ func serve(w *world, asJSON bool, conf *config.Config, door http.RoundTripper) e
 		return failf(exitError, "listen on %s: %w", conf.Listen, err).hint("choose another port with --listen 127.0.0.1:0")
 	}
 	g := gateway.New(door, mounts(conf)...)
-	server := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	paths := append(g.Paths(), h.api.Paths()...)
+	server := &http.Server{Handler: joined(g, h.api), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	server.RegisterOnShutdown(h.api.End)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
-	if err := announce(w, asJSON, listener.Addr().String(), g.Paths()); err != nil {
+	if err := announce(w, asJSON, listener.Addr().String(), paths); err != nil {
 		server.Close()
 		<-ended
 		return err
@@ -119,6 +144,19 @@ func serve(w *world, asJSON bool, conf *config.Config, door http.RoundTripper) e
 		err = errors.Join(err, serr)
 	}
 	return err
+}
+
+// joined is the gateway, and beside it the control interface.
+func joined(g *gateway.Gateway, control *api.Server) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, prefix := range control.Prefixes() {
+			if strings.HasPrefix(r.URL.Path, prefix) {
+				control.ServeHTTP(w, r)
+				return
+			}
+		}
+		g.ServeHTTP(w, r)
+	})
 }
 
 // announce says where it listens, for people or for programs.

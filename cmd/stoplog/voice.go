@@ -32,6 +32,8 @@ const (
 	exitError   = 1
 	exitUsage   = 2 // the command line, or a file that was asked about, does not check
 	exitBlocked = 3 // policy stopped something
+	exitWaiting = 4 // a person must decide
+	exitSpent   = 5 // out of budget or time
 )
 
 // A failure is why a command did not end well.

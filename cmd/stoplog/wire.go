@@ -1,15 +1,12 @@
 package main
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
-	"os"
 	"path/filepath"
-	"strings"
+	"runtime"
+	"slices"
 
 	"github.com/stoplog/stoplog/govern"
 	"github.com/stoplog/stoplog/guard"
@@ -17,16 +14,14 @@ import (
 	"github.com/stoplog/stoplog/guard/rules"
 	"github.com/stoplog/stoplog/internal/cassette"
 	"github.com/stoplog/stoplog/internal/config"
+	"github.com/stoplog/stoplog/internal/dial"
 	"github.com/stoplog/stoplog/internal/gateway"
+	"github.com/stoplog/stoplog/internal/wire"
 )
 
-// openDoor makes the door that a configuration describes. key keys the
-// fingerprints of findings.
-func openDoor(conf *config.Config, getenv func(string) string, key []byte, record func(...govern.Record) error) (*govern.Transport, error) {
-	keys, err := conf.ReadKeys(getenv)
-	if err != nil {
-		return nil, err
-	}
+// compileGuards makes the guards of a configuration. key keys the fingerprints of
+// findings.
+func compileGuards(conf *config.Config, key []byte) (map[string]guard.Guard, error) {
 	guards := map[string]guard.Guard{}
 	for _, g := range conf.Guards {
 		selected, err := rules.Select(g.Rules...)
@@ -37,6 +32,16 @@ func openDoor(conf *config.Config, getenv func(string) string, key []byte, recor
 			return nil, err
 		}
 	}
+	return guards, nil
+}
+
+// openDoor makes the door that a configuration describes. What passes between it
+// and an upstream is heard by tapes, unless that is nil.
+func openDoor(conf *config.Config, getenv func(string) string, guards map[string]guard.Guard, record func(...govern.Record) error, tapes *cassette.Recorder) (*govern.Transport, error) {
+	keys, err := conf.ReadKeys(getenv)
+	if err != nil {
+		return nil, err
+	}
 	cfg := govern.Config{Record: record, MaxBody: conf.MaxBodyBytes}
 	for _, u := range conf.Upstreams {
 		up := govern.Upstream{Name: u.Name, Protocol: u.Protocol, BaseURL: u.BaseURL, Key: keys[u.Name]}
@@ -45,15 +50,64 @@ func openDoor(conf *config.Config, getenv func(string) string, key []byte, recor
 				return nil, err
 			}
 		}
+		if tapes != nil {
+			up.Transport = recorded(tapes, up)
+		}
 		cfg.Upstreams = append(cfg.Upstreams, up)
 	}
 	for _, p := range conf.Profiles {
+		models := p.Models
+		if p.Model != "" { // what the loop asks it may ask
+			models = append(slices.Clone(models), p.Model)
+		}
 		cfg.Profiles = append(cfg.Profiles, govern.Profile{
-			Name: p.Name, Upstreams: p.Upstreams, Models: p.Models,
+			Name: p.Name, Upstreams: p.Upstreams, Models: models, Tools: toolRules(p),
 			Input: members(guards, p.Input), Output: members(guards, p.Output), MaxHold: int64(p.MaxHoldBytes),
 		})
 	}
 	return govern.Open(cfg)
+}
+
+// toolRules are a profile's rules for the tools that there are on this system.
+func toolRules(p config.Profile) map[string]govern.ToolRule {
+	rules := map[string]govern.ToolRule{}
+	for _, t := range p.Tools {
+		if t.Name != "run_command" || runtime.GOOS == "linux" {
+			rules[t.Name] = govern.ToolRule(t.Rule)
+		}
+	}
+	return rules
+}
+
+// formats are what upstreams speak, by protocol.
+var formats = map[string]*wire.Format{govern.OpenAI: wire.OpenAIChat, govern.Anthropic: wire.AnthropicMessages}
+
+// recorded is the way to an upstream, heard by a recorder.
+func recorded(tapes *cassette.Recorder, up govern.Upstream) http.RoundTripper {
+	next := up.Transport
+	if next == nil {
+		next = dial.Transport(dial.Options{Allow: []string{up.BaseURL}})
+	}
+	return tapes.Upstream(cassette.Upstream{Name: up.Name, Format: formats[up.Protocol], BaseURL: up.BaseURL, Next: next})
+}
+
+// openTapes makes a recorder into a folder. It scrubs by every rule for secrets
+// and for people's data, whatever the configuration asks of its guards: a file
+// goes further than an answer.
+func openTapes(dir string, key []byte, say func(string)) (*cassette.Recorder, error) {
+	var scrub []guard.Member
+	for name, packs := range map[string][]string{"secrets": {"secrets", "credentials"}, "pii": {"pii"}} {
+		selected, err := rules.Select(packs...)
+		if err != nil {
+			return nil, err
+		}
+		g, err := match.Compile(selected, match.Options{Name: name, Key: key, Verdict: guard.Redact})
+		if err != nil {
+			return nil, err
+		}
+		scrub = append(scrub, guard.Member{Guard: g})
+	}
+	return cassette.NewRecorder(dir, guard.NewChain(guard.Options{}, scrub...), say)
 }
 
 // openCassettes makes an upstream of recorded exchanges.
@@ -98,44 +152,4 @@ func stateDir(getenv func(string) string) (string, error) {
 		return "", errors.New("neither XDG_STATE_HOME nor HOME is set: there is nowhere to keep the record")
 	}
 	return filepath.Join(home, ".local", "state", "stoplog"), nil
-}
-
-// fingerprintKey reads the key beside the record, or makes it.
-func fingerprintKey(dir string) ([]byte, error) {
-	name := filepath.Join(dir, "fingerprint.key")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		key := make([]byte, 32)
-		rand.Read(key)
-		// Made under another name and linked: of two processes that start
-		// together, both end with the key of the first.
-		tmp, err := os.CreateTemp(dir, ".key-*")
-		if err != nil {
-			return nil, err
-		}
-		defer os.Remove(tmp.Name())
-		if _, err := tmp.WriteString(hex.EncodeToString(key) + "\n"); err != nil {
-			return nil, errors.Join(err, tmp.Close())
-		}
-		if err := errors.Join(tmp.Sync(), tmp.Close()); err != nil {
-			return nil, err
-		}
-		if err := os.Link(tmp.Name(), name); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, err
-		}
-		text, err = os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-	} else if err != nil {
-		return nil, err
-	}
-	key, err := hex.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil || len(key) != 32 {
-		return nil, fmt.Errorf("%s is not a key of 64 hexadecimal digits", name)
-	}
-	return key, nil
 }

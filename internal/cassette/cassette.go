@@ -6,7 +6,13 @@
 //	request ──────────────────────────┘  none: status 599, and what was nearest
 //
 // A [Cassette] is an http.RoundTripper and stands below everything that governs:
-// to the rest of the program it is a provider.
+// to the rest of the program it is a provider. A [Recorder] stands in the same
+// place, before a provider, and writes what passes:
+//
+//	request ──┬──────────► provider
+//	answer ◄──┼─ as it comes ──┘
+//	          └─ once it has ended ─► scrub ─► nothing is found in it,  ─► NAME.cassette
+//	                                           and it answers its request
 //
 // # The file
 //
@@ -39,6 +45,20 @@
 //
 // What is replayed is a function of the files and of the requests in their order:
 // there is no clock but the pace that was asked for.
+//
+// Recording changes no answer and delays none, whatever becomes of the recording;
+// what is not written is said.
+//
+// A recording holds no more than was scrubbed: a file in which the scrubbing
+// chain would still find something is not written. Where it finds nothing the
+// answer's bytes are those that came, in the pieces in which they came. (What a
+// provider encrypts or signs, and what package wire therefore calls opaque, is in
+// it as it came; what a request has in base64 is left out.)
+//
+// A recording answers the request from which it was made, whose secrets its
+// `match` does not ask for. Of a request only the model, the stream, the system
+// prompt and the messages are asked for, as far as they are in it: one that says
+// nothing of a stream is told from one that asks for it by their order alone.
 package cassette
 
 import (

@@ -39,6 +39,7 @@ func Builtin() *Config {
 			Output:       []Use{{"secrets", guard.Enforce}, {"pii", guard.Shadow}},
 			MaxHoldBytes: defaultMaxHold,
 			Capture:      "redacted",
+			Loop:         builtinLoop(),
 		}},
 		Gateway: Gateway{
 			OpenAI:    Mount{Profile: defaultProfile, Choices: []string{defaultProfile}},

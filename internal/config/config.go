@@ -18,11 +18,14 @@
 // reported, not the first.
 //
 // Nothing is configured that is not wired: a key whose work this version does
-// not do is an error that says so, and is never ignored.
+// not do is an error that says so, and is never ignored. Signals alone may be
+// enforced before they are built: each evaluation, and start-up, says of them
+// that they do not judge yet.
 //
 // Secure by default: no file at all means the built-in profile, and a file that
 // cannot be read is an error, never the default. A guard that a profile switches
-// off, or lets only watch, is among the [Config.Warnings] that start-up logs.
+// off, or lets only watch, is among the [Config.Warnings] that start-up logs, and
+// so are a signal that may no longer stop a run and a tool that may run unasked.
 //
 // Keys are named, not written: a configuration refers to an environment variable
 // or a file, and no error, warning or print of it holds a key.
@@ -41,6 +44,9 @@ type Config struct {
 	File string
 	// Listen is a loopback address, host:port. Port 0 is any free one.
 	Listen string
+	// Store is the SQLite file of the journal, named from the working directory;
+	// empty for the one in the state directory.
+	Store string
 	// MaxBodyBytes is the largest request body that the gateway takes.
 	MaxBodyBytes int64
 	// Upstreams, Guards and Profiles are those that the file declares, in its
@@ -96,18 +102,21 @@ type Profile struct {
 	// Upstreams are the names of those it may use. A mount uses the ones of its
 	// own protocol, in this order.
 	Upstreams []string
-	// Model is the model of a run that names none; may be empty.
+	// Model is the one that runs of the loop ask; empty: the profile has no such
+	// runs.
 	Model string
-	// Models are what a caller may name; a `*` stands for any run of characters.
+	// Models are what a caller of the gateway may name; a `*` stands for any run of
+	// characters.
 	Models []string
 	// Input and Output are the guards that judge requests and answers, in the
 	// order of Config.Guards. A guard that is off is not among them.
 	Input, Output []Use
 	// MaxHoldBytes is how much text of a channel may wait; more is denied.
 	MaxHoldBytes int
-	// Capture is the most that is kept of a run's content once it has ended:
-	// metadata or redacted.
+	// Capture is what is kept of a run once it has ended: none, metadata, redacted
+	// or full.
 	Capture string
+	Loop
 }
 
 // Use is a guard at work.

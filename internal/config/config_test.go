@@ -126,6 +126,10 @@ profiles:
     output: {secrets: enforce, pii: shadow}
     max_hold_bytes: 1048576
     capture: redacted
+    tools: {read_file: allow, list_dir: allow, run_command: require_approval}
+    enforced_signals: [classification_violation, cost_budget, goal_drift, loop_detect]
+    limits: {max_iterations: 20, timeout_seconds: 600, stall_limit: 3, malformed_limit: 3, tool_error_limit: 5}
+    approvals: {expire: "24h", second_person: false}
 gateway: {openai: [default], anthropic: [default]}
 `
 	if diff := cmp.Diff(want, printed(t, Builtin())); diff != "" {
@@ -231,7 +235,7 @@ func TestListen(t *testing.T) {
 // TestNoErrorShowsAKey plants a key wherever a person may put one.
 func TestNoErrorShowsAKey(t *testing.T) {
 	const key = "sk-not-shown-0123456789"
-	for _, file := range []string{"testdata/err/key.yaml", "testdata/err/syntax-secret.yaml"} {
+	for _, file := range []string{"testdata/err/key.yaml", "testdata/err/store.yaml", "testdata/err/syntax-secret.yaml"} {
 		_, err := Load(file)
 		var list diag.List
 		if !errors.As(err, &list) {

@@ -30,6 +30,7 @@ type (
 	document struct {
 		root      diag.Span
 		listen    at[string]
+		store     at[string]
 		maxBody   at[int64]
 		upstreams []upstreamDecl
 		guards    []guardDecl
@@ -53,6 +54,7 @@ type (
 		upstreams, models             names
 		input, output                 []useDecl
 		maxHold                       at[int64]
+		loop                          loopDecl
 	}
 	useDecl struct {
 		guard, mode at[string]
@@ -82,6 +84,8 @@ func (d decoder) document(root node) document {
 			d.version(m.value)
 		case "listen":
 			doc.listen = d.text(m.value, m.key)
+		case "store":
+			doc.store = d.text(m.value, m.key)
 		case "max_body_bytes":
 			doc.maxBody = d.integer(m.value, m.key, 1<<10, 1<<30)
 		case "upstreams":
@@ -182,7 +186,9 @@ func (d decoder) profile(name at[string], n node) profileDecl {
 		case "max_hold_bytes":
 			p.maxHold = d.integer(m.value, m.key, 64, 64<<20)
 		case "capture":
-			p.capture = d.capture(m.value)
+			p.capture = d.oneOf(m.value, m.key, "none", "metadata", "redacted", "full")
+		default:
+			d.loop(&p.loop, m)
 		}
 	}
 	return p
@@ -204,19 +210,6 @@ func (d decoder) uses(m member) []useDecl {
 
 // off is the mode of a guard that a profile does without.
 const off = "off"
-
-// capture reads how much of a run's content is kept. Records of this version
-// hold no content, which keeps within two of the four.
-func (d decoder) capture(n node) at[string] {
-	c := d.oneOf(n, "capture", "none", "metadata", "redacted", "full")
-	switch c.value {
-	case "full":
-		d.errorf(n.span, "write metadata", "capture: full is not in this version: no content of a request is kept yet")
-	case "none":
-		d.errorf(n.span, "write metadata", "capture: none is not in this version: that a request was made, and what was found in it, is always recorded")
-	}
-	return c
-}
 
 func (d decoder) gateway(n node) *gatewayDecl {
 	g := &gatewayDecl{span: n.span}
@@ -288,12 +281,19 @@ func (d decoder) text(n node, what string) at[string] {
 
 // texts reads a list of strings: at least one, each once.
 func (d decoder) texts(n node, what string) names {
+	all := d.anyTexts(n, what)
+	if all.set && len(n.items) == 0 {
+		d.errorf(n.span, "", "%s is an empty list", what)
+		all.set = false
+	}
+	return all
+}
+
+// anyTexts reads a list of strings that may be empty, each once.
+func (d decoder) anyTexts(n node, what string) names {
 	all := names{span: n.span}
 	if !d.is(n, list, what) {
 		return all
-	}
-	if len(n.items) == 0 {
-		d.errorf(n.span, "", "%s is an empty list", what)
 	}
 	for _, item := range n.items {
 		t := d.text(item, "an item of "+what)
@@ -306,7 +306,7 @@ func (d decoder) texts(n node, what string) names {
 		}
 		all.value = append(all.value, t)
 	}
-	all.set = len(all.value) > 0
+	all.set = len(all.value) > 0 || len(n.items) == 0
 	return all
 }
 

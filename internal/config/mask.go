@@ -8,10 +8,12 @@ import (
 
 // What a line of a configuration may hold that must not be shown: a key that is
 // written out, which is refused and would otherwise be quoted in the refusal,
-// and the credentials and the query of a URL. Each pattern's group is hidden.
+// the credentials and the query of a URL, and the password of a database. Each
+// pattern's group is hidden.
 var masked = []*regexp.Regexp{
-	regexp.MustCompile(`://([^/\s]*)@`),
+	regexp.MustCompile(`://(\S*)@`),
 	regexp.MustCompile(`://[^\s?]*\?([^\s"']*)`),
+	regexp.MustCompile(`(?i)\bpassword\s*=\s*(\S+)`),
 	regexp.MustCompile(`\bkey["']?\s*:\s*(\S.*)`),
 }
 

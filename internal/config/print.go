@@ -11,7 +11,8 @@ import (
 
 // WriteYAML writes the configuration as a file in which nothing is left to
 // defaults and nothing is extended but what is built in. Read again it is the
-// same configuration, if relative paths still mean the same.
+// same configuration, if relative paths still mean the same and the long texts
+// that profiles share, each written out, have not made it too large a file.
 func (c *Config) WriteYAML(w io.Writer) error {
 	var b bytes.Buffer
 	block(&b, c.printed(), "")
@@ -29,7 +30,7 @@ func (c *Config) WriteJSON(w io.Writer) error {
 }
 
 // object is a mapping that keeps its order. A value is an object, a []string, a
-// string or an int64.
+// string, an int64 or a bool.
 type object []field
 
 type field struct {
@@ -55,15 +56,17 @@ func (c *Config) printed() object {
 	if m := c.Gateway.Anthropic; m.Profile != "" {
 		gateway = append(gateway, field{Anthropic, m.Choices})
 	}
-	return object{
-		{"version", int64(1)},
-		{"listen", c.Listen},
-		{"max_body_bytes", c.MaxBodyBytes},
-		{"upstreams", upstreams},
-		{"guards", guards},
-		{"profiles", profiles},
-		{"gateway", gateway},
+	o := object{{"version", int64(1)}, {"listen", c.Listen}}
+	if c.Store != "" {
+		o = append(o, field{"store", "sqlite:" + c.Store})
 	}
+	return append(o,
+		field{"max_body_bytes", c.MaxBodyBytes},
+		field{"upstreams", upstreams},
+		field{"guards", guards},
+		field{"profiles", profiles},
+		field{"gateway", gateway},
+	)
 }
 
 func (u Upstream) printed() object {
@@ -88,13 +91,14 @@ func (p Profile) printed() object {
 		o = append(o, field{"model", p.Model})
 	}
 	builtin := Builtin().Profiles[0]
-	return append(o,
+	o = append(o,
 		field{"models", p.Models},
 		field{"input", uses(p.Input, builtin.Input)},
 		field{"output", uses(p.Output, builtin.Output)},
 		field{"max_hold_bytes", int64(p.MaxHoldBytes)},
 		field{"capture", p.Capture},
 	)
+	return append(o, p.Loop.printed()...)
 }
 
 // uses gives the guards of one side, and those that are off though the built-in
@@ -152,6 +156,8 @@ func write(b *bytes.Buffer, value any, str func(string) string) {
 		b.WriteString(str(v))
 	case int64:
 		b.WriteString(strconv.FormatInt(v, 10))
+	case bool:
+		b.WriteString(strconv.FormatBool(v))
 	}
 }
 

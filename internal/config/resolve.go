@@ -27,6 +27,9 @@ func resolve(r *reader, doc document) *Config {
 	if doc.listen.set {
 		c.Listen = s.listen()
 	}
+	if doc.store.set {
+		c.Store = s.store()
+	}
 	if doc.maxBody.set {
 		c.MaxBodyBytes = doc.maxBody.value
 	}
@@ -82,8 +85,9 @@ func (s *resolver) keepInUse(c *Config) {
 	}
 	for _, d := range s.doc.profiles {
 		c.Profiles = append(c.Profiles, s.profiles[d.name.value])
-		if !c.Gateway.serves(d.name.value) && !s.isExtended(d.name.value) {
-			s.warnf(d.name.span, "name it under gateway", "no mount serves profile %q", d.name.value)
+		if !c.Gateway.serves(d.name.value) && !s.isExtended(d.name.value) && s.profiles[d.name.value].Model == "" {
+			s.warnf(d.name.span, "name it under gateway, or give it a model for runs of the loop",
+				"no mount serves profile %q, and no run can use it", d.name.value)
 		}
 	}
 	upstreams, guards := map[string]bool{}, map[string]bool{}

@@ -20,9 +20,8 @@ type shape struct {
 var (
 	fileShape = shape{
 		what: "the file", path: "the top level",
-		keys: []string{"version", "listen", "max_body_bytes", "upstreams", "guards", "profiles", "gateway"},
+		keys: []string{"version", "listen", "store", "max_body_bytes", "upstreams", "guards", "profiles", "gateway"},
 		later: map[string]string{
-			"store": "requests are recorded in a file of their own, and there is no store yet",
 			"rules": "guards choose among the built-in rules, and own rule files are not read yet",
 		},
 	}
@@ -36,21 +35,27 @@ var (
 	}
 	profileShape = shape{
 		what: "a profile", path: "profiles.NAME",
-		keys: []string{"extends", "upstream", "model", "models", "input", "output", "max_hold_bytes", "capture"},
-		later: map[string]string{
-			"system":           "the gateway passes the caller's own system prompt, and adds none yet",
-			"tools":            "tool calls are screened for what they carry, and tool rules are not applied yet",
-			"enforced_signals": "there is no loop and no evaluator yet, so that no signal could be enforced",
-			"data_class":       "nothing holds data to its class yet",
-			"limits":           "there is no loop yet that they could bound",
-			"approvals":        "there are no approvals yet: what would need one is denied",
+		keys: []string{
+			"extends", "upstream", "model", "models", "system", "tools", "input", "output",
+			"enforced_signals", "limits", "max_hold_bytes", "capture", "approvals",
 		},
+		later: map[string]string{
+			"data_class": "nothing holds data to its class yet",
+		},
+	}
+	limitsShape = shape{
+		what: "limits", path: "profiles.NAME.limits",
+		keys: []string{"max_iterations", "timeout_seconds", "stall_limit", "malformed_limit", "tool_error_limit"},
+	}
+	approvalsShape = shape{
+		what: "approvals", path: "profiles.NAME.approvals",
+		keys: []string{"expire", "second_person"},
 	}
 	gatewayShape = shape{
 		what: "the gateway", path: "gateway",
 		keys: []string{OpenAI, Anthropic},
 	}
-	shapes = []shape{fileShape, upstreamShape, guardShape, profileShape, gatewayShape}
+	shapes = []shape{fileShape, upstreamShape, guardShape, profileShape, limitsShape, approvalsShape, gatewayShape}
 )
 
 // members gives those members of a mapping that its shape knows, each key once,

@@ -74,7 +74,7 @@ func (w *world) neverShows(t *testing.T, protocol string, stream bool, at string
 			}
 		}
 	}
-	if s := w.records.settled(t, a.run()); s.Status == "completed" && !strings.Contains(at, "logprobs") {
+	if s := w.records.settled(t, a.run()); s.Status == "completed" && !w.records.acted(a.run()) && !strings.Contains(at, "logprobs") {
 		t.Errorf("a secret in %s was not noticed", at)
 	}
 }

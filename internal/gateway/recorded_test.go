@@ -175,7 +175,7 @@ func TestRecordedStreams(t *testing.T) {
 				}
 				last := all[name][len(all[name])-1]
 				if strings.HasPrefix(last, `{"error"`) || strings.HasPrefix(last, `{"type":"error"`) {
-					if s := w.records.settled(t, a.run()); s.Status != "upstream_failed" {
+					if s := w.records.settled(t, a.run()); s.Status != "failed" {
 						t.Errorf("a stream that ends in an error is settled as %+v", s)
 					}
 					return

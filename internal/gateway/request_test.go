@@ -161,7 +161,7 @@ func TestDeniedInput(t *testing.T) {
 			if h.Get("Stoplog-Verdict") != "deny" || !strings.HasPrefix(h.Get("Stoplog-Run"), "run_") || h.Get("X-Should-Retry") != "false" {
 				t.Errorf("%s: header %v", p, h)
 			}
-			if s := w.records.settled(t, a.run()); s.Status != wire.Blocked || s.Usage != (wire.Usage{}) {
+			if s := w.records.settled(t, a.run()); s.Status != "blocked" || s.Reason != "guard_denied" || s.Usage != (wire.Usage{}) {
 				t.Errorf("%s: settled as %+v", p, s)
 			}
 			if record := strings.Join(w.records.of(t, a.run()), "\n"); !strings.Contains(record, `"upstream":""`) || strings.Contains(record, secret) {

@@ -108,7 +108,7 @@ func TestBadUpstream(t *testing.T) {
 				if m.Stoplog["status"] != "upstream_failed" || m.Stoplog["reason"] != m.Error {
 					t.Errorf("the member stoplog is %v", m.Stoplog)
 				}
-				if got := w.records.settled(t, a.run()); got.Status != wire.UpstreamFailed || got.Reason != m.Error || !got.Usage.Estimated {
+				if got := w.records.settled(t, a.run()); got.Status != "failed" || got.Reason != "model_failed" || got.Detail != m.Error || !got.Usage.Estimated {
 					t.Errorf("settled as %+v", got)
 				}
 				if bytes.Contains(a.body, []byte(secret[:12])) {
@@ -153,7 +153,7 @@ func TestUpstreamErrors(t *testing.T) {
 					if m.Stoplog["status"] != "upstream_failed" || m.Stoplog["reason"] != want {
 						t.Errorf("the member stoplog is %v", m.Stoplog)
 					}
-					if s := w.records.settled(t, a.run()); s.Status != wire.UpstreamFailed || s.Reason != want {
+					if s := w.records.settled(t, a.run()); s.Status != "failed" || s.Detail != want {
 						t.Errorf("settled as %+v", s)
 					}
 					if a.header.Get("Stoplog-Verdict") != "redact" || a.header.Get("X-Should-Retry") != "" {
@@ -206,7 +206,7 @@ func TestAfterTheEnd(t *testing.T) {
 		if !bytes.Equal(a.body, s) || a.err != nil {
 			t.Errorf("%s: the client gets %q, %v", name, a.body, a.err)
 		}
-		if got := w.records.settled(t, a.run()); got.Status != wire.Allowed || got.Usage != (wire.Usage{Input: 7, Output: 9}) {
+		if got := w.records.settled(t, a.run()); got.Status != "completed" || got.Usage != (wire.Usage{Input: 7, Output: 9}) {
 			t.Errorf("%s: settled as %+v", name, got)
 		}
 	}
@@ -246,7 +246,7 @@ func TestUnreachable(t *testing.T) {
 			if a.status != 502 || m.Error != "the upstream "+p+" could not be reached" || m.Stoplog["status"] != "upstream_failed" {
 				t.Errorf("%s: %d %+v", p, a.status, m)
 			}
-			if s := w.records.settled(t, a.run()); s.Status != wire.UpstreamFailed || s.Reason != "no upstream could be reached" {
+			if s := w.records.settled(t, a.run()); s.Status != "failed" || s.Detail != "no upstream could be reached" {
 				t.Errorf("%s: settled as %+v", p, s)
 			}
 		}
@@ -307,7 +307,7 @@ func TestClientLeaves(t *testing.T) {
 					t.Errorf("the client got %v", err)
 				}
 				<-gone
-				if s := <-settled; s.Status != wire.Cancelled || !s.Usage.Estimated || s.Usage.Input == 0 {
+				if s := <-settled; s.Status != "cancelled" || !s.Usage.Estimated || s.Usage.Input == 0 {
 					t.Errorf("settled as %+v", s)
 				}
 			})

@@ -176,6 +176,16 @@ func (r *records) settled(t testing.TB, run string) govern.Settled {
 	return out[0]
 }
 
+// acted reports whether a verdict of a run changed something.
+func (r *records) acted(run string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.all, func(rec govern.Record) bool {
+		v, ok := rec.Fact.(govern.Verdict)
+		return ok && rec.Run == run && v.Mode == guard.Enforce && v.Verdict > guard.Allow
+	})
+}
+
 // world is a gateway on loopback in front of an upstream.
 type world struct {
 	t        testing.TB

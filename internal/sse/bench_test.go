@@ -3,7 +3,6 @@ package sse
 import (
 	"bytes"
 	"testing"
-	"time"
 )
 
 // delta is a frame as a provider sends it.
@@ -53,51 +52,42 @@ func TestNoAllocation(t *testing.T) {
 }
 
 // TestLinear feeds streams that tempt a scanner to look again, in pieces of 4
-// bytes: four times the bytes may take at most eight times as long.
+// bytes and in one: what it looks at and moves is at most 5 bytes a byte,
+// however long the stream.
 func TestLinear(t *testing.T) {
-	const size = 1 << 19
 	for name, stream := range map[string]func(n int) []byte{
 		"one line":            func(n int) []byte { return bytes.Repeat([]byte("x"), n) },
 		"one frame, LF lines": func(n int) []byte { return bytes.Repeat([]byte("x\n"), n/2) },
 		"one frame, CR lines": func(n int) []byte { return bytes.Repeat([]byte("x\r"), n/2) },
 		"data lines":          func(n int) []byte { return bytes.Repeat([]byte("data\n"), n/5) },
+		"long data lines":     func(n int) []byte { return bytes.Repeat([]byte("data: some more text\r\n"), n/22) },
 		"blank lines":         func(n int) []byte { return bytes.Repeat([]byte("\n"), n) },
 		"small frames":        func(n int) []byte { return bytes.Repeat([]byte("x\n\n"), n/3) },
+		"mended frames":       func(n int) []byte { return bytes.Repeat([]byte("data: x\r\n\r\n"), n/11) },
 	} {
-		short, long := bestOf3(stream(size/4)), bestOf3(stream(size))
-		if long > 8*short+10*time.Millisecond {
-			t.Errorf("%s: %v for %d bytes, %v for %d", name, short, size/4, long, size)
-		}
-		// All of it before the first question: many frames wait in the buffer.
-		s := NewScanner(0)
-		began := time.Now()
-		s.Write(stream(size))
-		for ok := true; ok; {
-			_, ok, _ = s.Next()
-		}
-		if took := time.Since(began); took > 8*long+10*time.Millisecond {
-			t.Errorf("%s: %v at one go, %v in pieces", name, took, long)
+		for _, size := range []int{1 << 17, 1 << 19} {
+			for _, piece := range []int{4, size} {
+				work := workOf(stream(size), piece)
+				if a := float64(work) / float64(size); a > 5 {
+					t.Errorf("%s, %d bytes in pieces of %d: %.1f bytes of work a byte", name, size, piece, a)
+				}
+			}
 		}
 	}
 }
 
-// bestOf3 times the scanning of a stream in pieces of 4 bytes.
-func bestOf3(stream []byte) time.Duration {
-	best := time.Hour
-	for range 3 {
-		began := time.Now()
-		s := NewScanner(0)
-		for p := stream; len(p) > 0; p = p[min(4, len(p)):] {
-			s.Write(p[:min(4, len(p))])
-			for ok := true; ok; {
-				_, ok, _ = s.Next()
-			}
+// workOf is how many bytes the scanning of a stream looks at and moves.
+func workOf(stream []byte, piece int) int64 {
+	s := NewScanner(0)
+	for p := stream; len(p) > 0; p = p[min(piece, len(p)):] {
+		s.Write(p[:min(piece, len(p))])
+		for ok := true; ok; {
+			_, ok, _ = s.Next()
 		}
-		s.Close()
-		s.Next()
-		best = min(best, time.Since(began))
 	}
-	return best
+	s.Close()
+	s.Next()
+	return s.moved + s.lf.looked + s.cr.looked
 }
 
 func BenchmarkFrame(b *testing.B) {

@@ -30,6 +30,7 @@ type Scanner struct {
 	closed    bool
 	err       error
 	frames    int64 // delivered so far
+	moved     int64 // bytes copied within the buffer, or out of it
 
 	frame  partial
 	joined []byte // data of the frames with several data: fields since the last Write
@@ -81,6 +82,7 @@ func (s *Scanner) Write(p []byte) {
 // letGo moves what is still needed to the front of the buffer.
 func (s *Scanner) letGo() {
 	n := copy(s.buf, s.buf[s.start:])
+	s.moved += int64(n)
 	s.buf = s.buf[:n]
 	s.end -= s.start
 	s.read -= s.start
@@ -152,7 +154,7 @@ func (s *Scanner) line() (span, bool) {
 	}
 	text := span{s.end, s.end + stop - s.read}
 	if s.end != s.read {
-		copy(s.buf[s.end:], s.buf[s.read:stop])
+		s.moved += int64(copy(s.buf[s.end:], s.buf[s.read:stop]))
 	}
 	s.buf[text.to] = '\n'
 	s.end = text.to + 1
@@ -258,6 +260,7 @@ func (s *Scanner) join(raw []byte) []byte {
 	for line := range bytes.Lines(raw) {
 		if name, value, _ := cutField(bytes.TrimSuffix(line, []byte("\n"))); string(name) == "data" {
 			s.joined = append(append(s.joined, value...), '\n')
+			s.moved += int64(len(value)) + 1
 		}
 	}
 	s.joined = s.joined[:len(s.joined)-1]
@@ -275,16 +278,20 @@ func (s *Scanner) reset() {
 type finder struct {
 	char byte
 	at   int // the byte is not between the last place asked for and here
+
+	looked int64 // how many bytes were looked at
 }
 
 // next returns where the byte is at or after from, len(buf) if nowhere yet.
 func (f *finder) next(buf []byte, from int) int {
 	f.at = max(f.at, from)
+	began := f.at
 	if i := bytes.IndexByte(buf[f.at:], f.char); i >= 0 {
 		f.at += i
 	} else {
 		f.at = len(buf)
 	}
+	f.looked += int64(f.at - began)
 	return f.at
 }
 

@@ -14,6 +14,7 @@ var AnthropicMessages = &Format{
 	name:        "anthropic-messages",
 	tables:      anthropicTables,
 	dialect:     newAnthropicStream,
+	answer:      "message",
 	body:        anthropicBody,
 	appendError: appendAnthropicError,
 }
@@ -79,19 +80,12 @@ func payloadType(payload []byte) []byte {
 }
 
 func (d *anthropicStream) read(s *Stream, f *frame, leaves []leaf) error {
-	if len(f.event) == 0 { // clients choose by it
-		raw := sse.AppendEvent(nil, d.kind, f.payload)
-		if f.dataAt >= 0 {
-			f.dataAt = bytes.Index(raw, f.payload)
-		}
-		f.raw, f.event = raw, []byte(d.kind)
-		if f.dataAt >= 0 {
-			f.payload = raw[f.dataAt : f.dataAt+len(f.payload)]
-		}
+	if len(f.event) == 0 {
+		d.nameEvent(f)
 	}
 	l := s.lane(0)
-	for _, lf := range leaves {
-		if lf.token == '0' && lf.node != nil {
+	for i := range leaves {
+		if lf := &leaves[i]; lf.token == '0' && lf.node != nil {
 			s.outcome.count(lf.node.channel, f.payload[lf.from:lf.to])
 		}
 	}
@@ -136,17 +130,27 @@ func (d *anthropicStream) read(s *Stream, f *frame, leaves []leaf) error {
 	return nil
 }
 
+// nameEvent adds the event: line that clients choose by.
+func (d *anthropicStream) nameEvent(f *frame) {
+	f.raw, f.event = sse.AppendEvent(nil, d.kind, f.payload), []byte(d.kind)
+	if f.dataAt >= 0 {
+		f.dataAt = bytes.Index(f.raw, f.payload)
+		f.payload = f.raw[f.dataAt : f.dataAt+len(f.payload)]
+	}
+}
+
 // screenFields screens what is no channel of a block.
 func (d *anthropicStream) screenFields(s *Stream, f *frame, leaves []leaf) error {
-	for _, lf := range leaves {
+	for i := range leaves {
+		lf := &leaves[i]
 		switch lf.kind {
 		case JSON, Opaque:
 			continue
 		case Text:
-			if lf.token != '"' || d.inBlock(lf) {
+			if lf.token != '"' || inBlock(lf) {
 				continue
 			}
-			lf.kind, lf.path = Unknown, lf.node.channel
+			lf = lf.unknown()
 		case Unknown:
 			if lf.stream && lf.token == '"' {
 				continue
@@ -159,8 +163,9 @@ func (d *anthropicStream) screenFields(s *Stream, f *frame, leaves []leaf) error
 	return nil
 }
 
-func (d *anthropicStream) inBlock(lf leaf) bool {
-	switch lf.node.channel {
+// inBlock reports whether a text is one of a block's.
+func inBlock(l *leaf) bool {
+	switch l.node.channel {
 	case "text", "thinking", "citation", "result":
 		return true
 	}
@@ -169,8 +174,8 @@ func (d *anthropicStream) inBlock(lf leaf) bool {
 
 func (d *anthropicStream) leave(s *Stream, f *frame) {
 	var member []byte
-	if o := s.Outcome(); string(f.event) == "message_delta" && o.Status != Allowed {
-		member = appendStoplog(nil, s.opt.Run, o)
+	if string(f.event) == "message_delta" {
+		member = s.told()
 	}
 	s.emit(f, member)
 }
@@ -227,14 +232,12 @@ func (d *anthropicStream) fail(s *Stream, reason string) {
 // upstreamError passes on an error that the upstream sent in place of an event.
 func (d *anthropicStream) upstreamError(s *Stream, f *frame) error {
 	s.outcome.failed("the upstream ended the answer with an error")
-	s.closeAll()
-	s.flush()
-	s.ended = true
+	s.decide(true)
 	if s.allStopped() {
 		d.end(s)
 		return nil
 	}
-	s.emit(f, appendStoplog(nil, s.opt.Run, s.Outcome()))
+	s.emit(f, s.told())
 	return nil
 }
 

@@ -35,9 +35,9 @@ func (d *anthropicStream) block(s *Stream, f *frame, leaves []leaf) error {
 		return nil
 	}
 	if i := find(leaves, "call-name"); i >= 0 && leaves[i].token == '"' {
-		b.tool = string(s.content(f.payload, leaves[i]))
+		b.tool = string(s.content(f.payload, &leaves[i]))
 	}
-	return d.leaves(s, l, b, f, leaves)
+	return d.texts(s, l, b, f, leaves)
 }
 
 // other files what an event says that no table knows.
@@ -50,12 +50,12 @@ func (d *anthropicStream) other(s *Stream, f *frame, leaves []leaf) error {
 		b = &anthropicBlock{prefix: "event/" + strconv.Itoa(len(d.others)) + "/", texts: map[string]*channel{}}
 		d.others[d.kind] = b
 	}
-	return d.leaves(s, s.lane(0), b, f, leaves)
+	return d.texts(s, s.lane(0), b, f, leaves)
 }
 
-func (d *anthropicStream) leaves(s *Stream, l *lane, b *anthropicBlock, f *frame, leaves []leaf) error {
-	for _, lf := range leaves {
-		if err := d.leaf(s, l, b, f, lf); err != nil {
+func (d *anthropicStream) texts(s *Stream, l *lane, b *anthropicBlock, f *frame, leaves []leaf) error {
+	for i := range leaves {
+		if err := d.text(s, l, b, f, &leaves[i]); err != nil {
 			return err
 		}
 	}
@@ -74,14 +74,14 @@ func (d *anthropicStream) prefix(index int64) string {
 	return p
 }
 
-// leaf files one text of a block.
-func (d *anthropicStream) leaf(s *Stream, l *lane, b *anthropicBlock, f *frame, lf leaf) error {
+// text files one text of a block.
+func (d *anthropicStream) text(s *Stream, l *lane, b *anthropicBlock, f *frame, lf *leaf) error {
 	switch {
 	case lf.kind == Opaque && lf.node.channel == "signature":
 		d.signature(s, b, f, lf)
 		return nil
 	case lf.kind == JSON && (lf.token == '"' || lf.token == '{'):
-	case lf.kind == Text && lf.token == '"' && d.inBlock(lf):
+	case lf.kind == Text && lf.token == '"' && inBlock(lf):
 	case lf.kind == Unknown && lf.token == '"' && lf.stream:
 	default:
 		return nil
@@ -118,7 +118,7 @@ func (d *anthropicStream) leaf(s *Stream, l *lane, b *anthropicBlock, f *frame, 
 
 // signature ties a frame to the thinking that it signs. A signature in the
 // frame that begins a block goes alone: the block is there all the same.
-func (d *anthropicStream) signature(s *Stream, b *anthropicBlock, f *frame, lf leaf) {
+func (d *anthropicStream) signature(s *Stream, b *anthropicBlock, f *frame, lf *leaf) {
 	if th := b.texts["thinking"]; th != nil && lf.to-lf.from > len(`""`) {
 		s.closeLane(0)
 		f.signs = th
@@ -129,7 +129,7 @@ func (d *anthropicStream) signature(s *Stream, b *anthropicBlock, f *frame, lf l
 }
 
 // channel opens a channel of a block.
-func (d *anthropicStream) channel(s *Stream, b *anthropicBlock, role string, lf leaf) *channel {
+func (d *anthropicStream) channel(s *Stream, b *anthropicBlock, role string, lf *leaf) *channel {
 	name, kind := b.prefix+role, guard.Text
 	switch {
 	case lf.node == nil:

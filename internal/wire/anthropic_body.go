@@ -8,14 +8,7 @@ import (
 	"github.com/stoplog/stoplog/guard"
 )
 
-func anthropicBody(b *Body, leaves []leaf) error {
-	inBlock := func(l leaf) bool {
-		switch l.node.channel {
-		case "text", "thinking", "citation", "result":
-			return true
-		}
-		return false
-	}
+func anthropicBody(b *document, leaves []leaf) error {
 	if err := b.fields(inBlock); err != nil {
 		return err
 	}
@@ -27,7 +20,7 @@ func anthropicBody(b *Body, leaves []leaf) error {
 	for n, block := range elements(nil, leaves, "block") {
 		var within []leaf
 		within, rest = inside(rest, block)
-		if anthropicBlockBody(b, n, within, inBlock, block, content) {
+		if anthropicBlockBody(b, n, within, block, content) {
 			cut := without(b.doc, content, span{from: block.to})
 			cut.from = max(cut.from, block.to)
 			b.splices = append(b.splices, cut)
@@ -39,37 +32,49 @@ func anthropicBody(b *Body, leaves []leaf) error {
 }
 
 // anthropicBlockBody judges a block, and reports whether it was stopped.
-func anthropicBlockBody(b *Body, n int, leaves []leaf, inBlock func(leaf) bool, block, content span) bool {
+func anthropicBlockBody(b *document, n int, leaves []leaf, block, content span) bool {
+	texts := anthropicTexts(b, n, leaves, block, content)
+	stopped := b.say(texts)
+	if stopped >= 0 {
+		kind := texts[stopped].kind
+		b.drop(texts[stopped:], kind == guard.Document || kind == guard.ToolArgs && b.chain.Strictest() > guard.Redact)
+	}
+	if i := find(leaves, "signature"); i >= 0 && leaves[i].token == '"' && b.changed(block.from, block.to) {
+		b.splices = append(b.splices, splice{leaves[i].from, leaves[i].to, []byte(`""`)})
+	}
+	return stopped >= 0
+}
+
+// anthropicTexts is what a block says. Citations come before the text, as they
+// do in streams.
+func anthropicTexts(b *document, n int, leaves []leaf, block, content span) (texts []text) {
 	prefix := "block/" + strconv.Itoa(n) + "/"
-	var texts []text
 	var cite, cites span
 	tool, citations := "", 0
 	for _, l := range leaves {
 		if l.node == nil {
 			continue
 		}
-		switch l.node.channel {
-		case "call-name":
-			if l.token == '"' {
-				tool = string(b.content(b.doc, l))
-			}
-		case "citations":
+		role := l.node.channel
+		switch {
+		case role == "call-name" && l.token == '"':
+			tool = string(b.content(b.doc, &l))
+		case role == "citations":
 			cites = span{l.from, l.to}
-		}
-		if l.node.channel == "citation" && l.token == '{' {
+		case role == "citation" && l.token == '{':
 			cite = span{l.from, l.to}
 		}
-		t := text{leaf: l, name: prefix + l.node.channel, kind: guard.Text}
+		t := text{leaf: l, name: prefix + role, kind: guard.Text}
 		switch {
 		case l.kind == JSON && (l.token == '{' || l.token == '"'):
 			t.kind, t.elem, t.list = guard.ToolArgs, block, content
-		case l.kind != Text || l.token != '"' || !inBlock(l) || l.to-l.from == 2:
+		case l.kind != Text || l.token != '"' || !inBlock(&l) || l.to-l.from == len(`""`):
 			continue
-		case l.node.channel == "thinking":
+		case role == "thinking":
 			t.kind = guard.Reasoning
-		case l.node.channel == "result":
+		case role == "result":
 			t.kind = guard.ToolResult
-		case l.node.channel == "citation":
+		case role == "citation":
 			t.kind, t.rank, t.elem, t.list = guard.Document, -1, cite, cites
 			t.name = prefix + "citation/" + strconv.Itoa(citations)
 			citations++
@@ -80,19 +85,11 @@ func anthropicBlockBody(b *Body, n int, leaves []leaf, inBlock func(leaf) bool, 
 	for i := range texts {
 		texts[i].tool = tool
 	}
-	stopped := b.say(texts)
-	if stopped >= 0 {
-		t := texts[stopped]
-		b.drop(texts[stopped:], t.kind == guard.Document || t.kind == guard.ToolArgs && b.chain.Strictest() > guard.Redact)
-	}
-	if i := find(leaves, "signature"); i >= 0 && leaves[i].token == '"' && b.changed(block.from, block.to) {
-		b.splices = append(b.splices, splice{leaves[i].from, leaves[i].to, []byte(`""`)})
-	}
-	return stopped >= 0
+	return texts
 }
 
 // refusal makes the answer end as one that was refused.
-func (b *Body) refusal(leaves []leaf) {
+func (b *document) refusal(leaves []leaf) {
 	for _, l := range leaves {
 		switch {
 		case l.node == nil:

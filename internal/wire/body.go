@@ -8,9 +8,9 @@ import (
 	"github.com/stoplog/stoplog/guard"
 )
 
-// A Body judges one unstreamed answer, in the channels that the streamed one
+// A document is a request or an unstreamed answer being judged, in the channels that the streamed one
 // would have had.
-type Body struct {
+type document struct {
 	*judgement
 	doc     []byte
 	leaves  []leaf
@@ -27,16 +27,16 @@ type Verdict struct {
 
 // Answer judges an unstreamed answer.
 func (f *Format) Answer(opt Options, doc []byte) Verdict {
-	return f.document(opt, doc, map[string]string{"openai-chat": "completion", "anthropic-messages": "message"}[f.name], f.body)
+	return f.document(opt, doc, f.answer, f.body)
 }
 
 // Models judges a list of models.
 func (f *Format) Models(opt Options, doc []byte) Verdict {
-	return f.document(opt, doc, "models", func(b *Body, leaves []leaf) error { return b.fields(nil) })
+	return f.document(opt, doc, "models", func(b *document, leaves []leaf) error { return b.fields(nil) })
 }
 
-func (f *Format) document(opt Options, doc []byte, name string, read func(*Body, []leaf) error) Verdict {
-	b := &Body{judgement: newJudgement(opt.Context, opt.Chain, guard.Response), doc: doc}
+func (f *Format) document(opt Options, doc []byte, name string, read func(*document, []leaf) error) Verdict {
+	b := &document{judgement: newJudgement(opt.Context, opt.Chain, guard.Response), doc: doc}
 	b.outcome.usage.Input, b.outcome.prior = opt.Input, opt.Redacted
 	b.outcome.failure = opt.Failed
 	var sc scanner
@@ -60,15 +60,16 @@ func (f *Format) document(opt Options, doc []byte, name string, read func(*Body,
 	}
 	out := applySplices(nil, doc, b.splices)
 	o := b.outcome.result()
-	if o.Status != Allowed {
-		out = withMember(out, appendStoplog(nil, opt.Run, o))
+	if member := opt.told(o); member != nil {
+		out = withMember(out, member)
 	}
 	return Verdict{Doc: out, Decisions: b.decisions, Outcome: o}
 }
 
 // fields screens what is no channel. channel says what else is none.
-func (b *Body) fields(channel func(leaf) bool) error {
-	for _, l := range b.leaves {
+func (b *document) fields(channel func(*leaf) bool) error {
+	for i := range b.leaves {
+		l := &b.leaves[i]
 		switch l.kind {
 		case Opaque, Copy, Alt, Bytes, JSON:
 			continue
@@ -76,7 +77,7 @@ func (b *Body) fields(channel func(leaf) bool) error {
 			if channel != nil && channel(l) {
 				continue
 			}
-			l.kind, l.path = Unknown, l.node.path
+			l = l.unknown()
 		case Number:
 			b.outcome.count(l.node.channel, b.doc[l.from:l.to])
 		}
@@ -104,7 +105,7 @@ type text struct {
 
 // say judges texts in order and splices what findings change. It returns the
 // index of the text that a stop cut, or -1. Texts of one name are one channel.
-func (b *Body) say(texts []text) (stopped int) {
+func (b *document) say(texts []text) (stopped int) {
 	for i := 0; i < len(texts); {
 		n := i + 1
 		for n < len(texts) && texts[n].name == texts[i].name {
@@ -118,11 +119,11 @@ func (b *Body) say(texts []text) (stopped int) {
 	return -1
 }
 
-func (b *Body) channelText(texts []text) (stopped int) {
+func (b *document) channelText(texts []text) (stopped int) {
 	ch := b.channel(texts[0].name, texts[0].kind, "assistant", texts[0].tool)
 	ends := make([]int64, len(texts))
 	for i, t := range texts {
-		said := b.said(b.doc, t.leaf)
+		said := b.said(b.doc, &t.leaf)
 		b.outcome.textSize += int64(len(said))
 		ch.write(said)
 		ends[i] = ch.read
@@ -138,7 +139,7 @@ func (b *Body) channelText(texts []text) (stopped int) {
 		if cut && ch.whole {
 			return i
 		}
-		if _, ok := covering(ch.edits, from, ends[i]); ok || cut {
+		if cut || touched(ch.edits, from, ends[i]) {
 			at, end, bare := t.from, t.to, t.token != '"'
 			if !bare {
 				at, end = at+1, end-1
@@ -155,14 +156,14 @@ func (b *Body) channelText(texts []text) (stopped int) {
 }
 
 // changed reports whether what the document says between two places changed.
-func (b *Body) changed(from, to int) bool {
+func (b *document) changed(from, to int) bool {
 	return slices.ContainsFunc(b.splices, func(s splice) bool { return s.from >= from && s.to <= to })
 }
 
 // drop takes out of the document what stands behind a stop: elements of
 // arrays, other structures, and the words of strings. The text that the stop
 // cut is the first; all of it goes if whole.
-func (b *Body) drop(texts []text, whole bool) {
+func (b *document) drop(texts []text, whole bool) {
 	for i, t := range texts {
 		switch {
 		case i == 0 && !whole:

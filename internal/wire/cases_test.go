@@ -2,10 +2,10 @@ package wire
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -69,91 +69,6 @@ func say(f *Format, deltas []string) (streamed, whole []byte) {
 	return serve(f, p), []byte(`{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":` + all + `}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":7,"output_tokens":9}}`)
 }
 
-// client is what a client has understood in the end.
-type client struct {
-	text, finish string
-	stoplog      any
-}
-
-// readStream reads a stream as a client would, independently of this package.
-func readStream(t *testing.T, f *Format, out []byte) (c client, releases []string) {
-	t.Helper()
-	done := false
-	for ev := range bytes.SplitSeq(bytes.TrimSuffix(out, []byte("\n\n")), []byte("\n\n")) {
-		if done {
-			t.Errorf("an event after the end: %s", ev)
-		}
-		_, data, _ := bytes.Cut(ev, []byte("data: "))
-		if string(data) == "[DONE]" {
-			done = true
-			continue
-		}
-		var e struct {
-			Type    string
-			Delta   struct{ Text, Stop_reason string }
-			Choices []struct {
-				Delta         struct{ Content string }
-				Finish_reason string
-			}
-			Stoplog any
-		}
-		if err := json.Unmarshal(data, &e); err != nil {
-			t.Fatalf("%v: %s", err, ev)
-		}
-		text := e.Delta.Text
-		if f == AnthropicMessages {
-			if name, _, _ := bytes.Cut(ev, []byte("\n")); string(name) != "event: "+e.Type {
-				t.Errorf("event %s is named %s", e.Type, name)
-			}
-			done = e.Type == "message_stop"
-			c.finish += e.Delta.Stop_reason
-		}
-		for _, ch := range e.Choices {
-			text += ch.Delta.Content
-			c.finish += ch.Finish_reason
-		}
-		if e.Stoplog != nil {
-			if c.stoplog != nil {
-				t.Error("two stoplog members")
-			}
-			c.stoplog = e.Stoplog
-		}
-		if text != "" {
-			releases = append(releases, text)
-		}
-		c.text += text
-	}
-	if !done {
-		t.Errorf("the stream has no end: %s", out)
-	}
-	return c, releases
-}
-
-func readBody(t *testing.T, f *Format, out []byte) client {
-	t.Helper()
-	var e struct {
-		Content     []struct{ Text string }
-		Stop_reason string
-		Choices     []struct {
-			Message       struct{ Content string }
-			Finish_reason string
-		}
-		Stoplog any
-	}
-	if err := json.Unmarshal(out, &e); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	c := client{finish: e.Stop_reason, stoplog: e.Stoplog}
-	for _, b := range e.Content {
-		c.text += b.Text
-	}
-	for _, ch := range e.Choices {
-		c.text += ch.Message.Content
-		c.finish += ch.Finish_reason
-	}
-	return c
-}
-
 // record is decisions in the order in which records are compared.
 func record(ds []Decision) string {
 	var lines []string
@@ -184,39 +99,32 @@ func TestSplitCases(t *testing.T) {
 					_, body := say(f, c.Deltas)
 					opt := Options{Context: context.Background(), Chain: chain, Run: "run_1"}
 					verdict := f.Answer(opt, body)
-					want, wantRecord := readBody(t, f, verdict.Doc), record(verdict.Decisions)
+					want, wantRecord := hear(t, f, verdict.Doc, false), record(verdict.Decisions)
+					text := joined(want)
 					for _, never := range c.Never {
-						if strings.Contains(want.text, never) {
-							t.Errorf("unstreamed: released %q in %q", never, want.text)
+						if strings.Contains(text, never) {
+							t.Errorf("unstreamed: released %q in %q", never, text)
 						}
 					}
 					for _, keep := range c.Keep {
-						if v == guard.Redact && !strings.Contains(want.text, keep) {
-							t.Errorf("unstreamed: lost %q in %q", keep, want.text)
+						if v == guard.Redact && !strings.Contains(text, keep) {
+							t.Errorf("unstreamed: lost %q in %q", keep, text)
 						}
 					}
 					for _, deltas := range [][]string{c.Deltas, bytePieces(whole), {whole}} {
 						upstream, _ := say(f, deltas)
 						for _, n := range []int{1, 100, len(upstream)} {
 							out, ds, o := stream(f, opt, upstream, n)
-							got, releases := readStream(t, f, out)
-							if got.text != want.text || got.finish != want.finish || jsonOf(got.stoplog) != jsonOf(want.stoplog) {
-								t.Errorf("%d deltas in pieces of %d:\n%+v\nunstreamed:\n%+v\n%s", len(deltas), n, got, want, out)
+							got := hear(t, f, out, true)
+							want.usage = got.usage // written otherwise
+							if got.String() != want.String() {
+								t.Errorf("%d deltas in pieces of %d:\n%s\nunstreamed:\n%s\n%s", len(deltas), n, got, want, out)
 							}
 							if r := record(ds); r != wantRecord {
 								t.Errorf("%d deltas in pieces of %d: record\n%s\nunstreamed\n%s", len(deltas), n, r, wantRecord)
 							}
 							if o != verdict.Outcome {
 								t.Errorf("outcome %+v, unstreamed %+v", o, verdict.Outcome)
-							}
-							seen := ""
-							for _, r := range releases {
-								seen += r
-								for _, never := range c.Never {
-									if strings.Contains(seen, never) {
-										t.Fatalf("released %q", never)
-									}
-								}
 							}
 						}
 					}
@@ -225,5 +133,9 @@ func TestSplitCases(t *testing.T) {
 		}
 	}
 }
+
+// joined is all text that a client has heard. A stream only ever adds to it, so
+// what is not in it was never shown.
+func joined(h heard) string { return strings.Join(slices.Collect(maps.Values(h.text)), "\n") }
 
 func jsonOf(v any) string { b, _ := json.Marshal(v); return string(b) }

@@ -200,9 +200,7 @@ func (c *channel) left(to int64) {
 	for n < len(c.edits) && c.edits[n].to <= to {
 		n++
 	}
-	if n > 0 {
-		c.edits = c.edits[:copy(c.edits, c.edits[n:])]
-	}
+	c.edits = c.edits[n:]
 }
 
 // ready reports whether the channel's text before to may leave.

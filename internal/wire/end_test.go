@@ -203,8 +203,8 @@ func TestLogprobs(t *testing.T) {
 // TestMessagesInARow: channels are numbered anew at each message_start, and a
 // stop in one leaves nothing of the next.
 func TestMessagesInARow(t *testing.T) {
-	first := inBlock(`{"type":"text","text":""}`, textDelta("one "+half))
-	second := inBlock(`{"type":"text","text":""}`, textDelta(rest+" "), textDelta("and "+planted+" two"))
+	first := oneBlock(`{"type":"text","text":""}`, textDelta("one "+half))
+	second := oneBlock(`{"type":"text","text":""}`, textDelta(rest+" "), textDelta("and "+planted+" two"))
 	for _, v := range []guard.Verdict{guard.Redact, guard.Deny} {
 		p := newTape(t, AnthropicMessages, patterns(t, v, "secrets"), Options{Run: "r"})
 		p.say(first...)
@@ -220,6 +220,44 @@ func TestMessagesInARow(t *testing.T) {
 		expect(t, "its end", h.finish["1"], finish)
 		if len(ds) != 1 || ds[0].Channel != "message/1/block/0/text" {
 			t.Errorf("decisions %v", ds)
+		}
+	}
+}
+
+// TestWithoutARun: an answer that belongs to no run is redacted like any other,
+// and has no member that nobody is there to read.
+func TestWithoutARun(t *testing.T) {
+	for _, f := range []*Format{OpenAIChat, AnthropicMessages} {
+		for _, run := range []string{"", "run_1"} {
+			p := newTape(t, f, patterns(t, guard.Redact, "secrets"), Options{Run: run, Usage: true})
+			doc := `{"id":"c","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"` + planted + `"},"finish_reason":"stop"}]}`
+			if f == OpenAIChat {
+				p.say(deltaOf(`{"content":"`+half+`"}`), deltaOf(`{"content":"`+rest+`"}`), finishOf("stop"), "[DONE]")
+			} else {
+				p.say(oneBlock(`{"type":"text","text":""}`, textDelta(half), textDelta(rest))...)
+				doc = `{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"text","text":"` + planted + `"}]}`
+			}
+			p.end(nil)
+			v := f.Answer(Options{Context: context.Background(), Chain: patterns(t, guard.Redact, "secrets"), Run: run}, []byte(doc))
+			for how, out := range map[string]string{"streamed": string(p.out), "unstreamed": string(v.Doc)} {
+				if !strings.Contains(out, "[redacted:github-pat]") || strings.Contains(out, `"stoplog"`) != (run != "") {
+					t.Errorf("%s, run %q, %s:\n%s", f.Name(), run, how, out)
+				}
+			}
+			if err := p.s.Refused(); err != nil {
+				t.Errorf("%s is refused: %v", f.Name(), err)
+			}
+		}
+	}
+}
+
+// TestRefused tells an answer that could not be read from one that ended badly.
+func TestRefused(t *testing.T) {
+	for frame, refused := range map[string]bool{`{"id":`: true, `{"error":{"message":"overloaded"}}`: false} {
+		p := newTape(t, OpenAIChat, patterns(t, guard.Redact, "secrets"), Options{})
+		p.say(deltaOf(`{"content":"hi"}`), frame)
+		if err := p.s.Refused(); (err != nil) != refused || !p.s.Ended() {
+			t.Errorf("after %s: refused %v, ended %v", frame, err, p.s.Ended())
 		}
 	}
 }

@@ -8,9 +8,21 @@ import "bytes"
 func fit(doc []byte, leaves []leaf) {
 	for i := range leaves {
 		if l := &leaves[i]; l.kind != Unknown && !fits(doc, leaves, i) {
-			l.kind, l.path, l.node = Unknown, l.node.path, nil
+			*l = *l.unknown()
+			l.node = nil
 		}
 	}
+}
+
+// unknown is the leaf as if no table named it. A text keeps the name of its
+// role, which is the same streamed and not.
+func (l *leaf) unknown() *leaf {
+	u := *l
+	u.kind, u.path = Unknown, l.node.path
+	if l.kind == Text && l.node.channel != "" {
+		u.path = l.node.channel
+	}
+	return &u
 }
 
 func fits(doc []byte, leaves []leaf, i int) bool {

@@ -12,7 +12,8 @@ type Format struct {
 	name    string
 	tables  map[string]*table
 	dialect func() dialect
-	body    func(*Body, []leaf) error
+	answer  string // the table of unstreamed answers
+	body    func(*document, []leaf) error
 	// appendError appends the body of an error answer.
 	appendError func(dst []byte, e Error) []byte
 }
@@ -49,7 +50,9 @@ type dialect interface {
 type Options struct {
 	Context context.Context
 	Chain   *guard.Chain
-	// Run names the request in what a client is told.
+	// Run names the request in what a client is told of findings; without it
+	// the client is told nothing of them, and an answer has no more members than
+	// came.
 	Run string
 	// Choices is how many answers were asked for; 0 is 1.
 	Choices int

@@ -18,13 +18,11 @@ type frame struct {
 	gone    bool // it has left, or never will
 
 	seq      int64
-	lane     int
 	pieces   []piece  // in the order of their channels
 	splices  []splice // made however the frame leaves
 	text     []splice // of pieces, made as they leave
 	apart    bool     // says nothing but a piece of text: it may leave in parts
 	logprobs span     // dropped where the text changes; {0,0} if there are none
-	calls    span     // the array of tool calls
 	finish   span     // why the answer ended, where it says so
 	// signs is the text that the frame's signature is of: if that changed the
 	// frame never leaves, or without the signature if that has a place.
@@ -89,10 +87,7 @@ func (f *frame) stopped() int {
 // edited reports whether what the frame says has changed.
 func (f *frame) edited() bool {
 	for _, p := range f.pieces {
-		if p.sent > p.from {
-			return true
-		}
-		if _, ok := covering(p.ch.edits, p.from, p.to); ok {
+		if p.sent > p.from || touched(p.ch.edits, p.from, p.to) {
 			return true
 		}
 	}

@@ -147,8 +147,8 @@ func editedDocument(doc []byte, edits ...guard.Edit) []byte {
 func FuzzStream(f *testing.F) {
 	seeds := [][]byte{
 		serve(OpenAIChat, []string{deltaOf(`{"content":"a ` + planted + ` b"}`), finishOf("stop"), usageChunk}),
-		serve(AnthropicMessages, inBlock(`{"type":"text","text":""}`, textDelta("a "+planted+" b"))),
-		serve(AnthropicMessages, inBlock(`{"type":"tool_use","id":"t","name":"n","input":{}}`, blockDelta(0, `{"type":"input_json_delta","partial_json":"{\"a\":\"`+planted+`\"}"}`))),
+		serve(AnthropicMessages, oneBlock(`{"type":"text","text":""}`, textDelta("a "+planted+" b"))),
+		serve(AnthropicMessages, oneBlock(`{"type":"tool_use","id":"t","name":"n","input":{}}`, blockDelta(0, `{"type":"input_json_delta","partial_json":"{\"a\":\"`+planted+`\"}"}`))),
 		[]byte(": " + planted + "\n\ndata: [DONE]\n\n"), []byte("data: {\r\rdata: {}\n\n\n"),
 	}
 	for _, s := range seeds {

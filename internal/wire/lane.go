@@ -2,6 +2,8 @@ package wire
 
 import (
 	"slices"
+
+	"github.com/stoplog/stoplog/guard"
 )
 
 // A lane is what must stay in order: a choice, a message.
@@ -33,7 +35,8 @@ func (l *lane) pop() { l.queue[l.first] = nil; l.first++ }
 // queue passes a frame on to its lane, or behind everything if lane is -1.
 func (s *Stream) queue(f *frame, lane int) {
 	s.seq++
-	f.seq, f.lane = s.seq, lane
+	f.seq = s.seq
+	s.held += len(f.raw)
 	if lane < 0 {
 		s.barriers = append(s.barriers, f)
 		return
@@ -132,6 +135,10 @@ func (f *frame) readyBefore(k int) bool {
 // endLane drops what is behind a stop.
 func (s *Stream) endLane(i int) {
 	l := &s.lanes[i]
+	for !l.empty() {
+		s.release(l.head())
+		l.pop()
+	}
 	l.ended, l.queue, l.first = true, nil, 0
 	s.dialect.stopLane(s, i)
 }
@@ -179,21 +186,30 @@ func (l *lane) close(c *channel) {
 	}
 }
 
-// stopped notes whether a channel has stopped the lane. Documents that others
-// interrupted have frames on both sides of the stop, so those that leave whole
-// do not leave.
+// stopped notes whether a channel has stopped the lane. That ends it for guards
+// that only watch, too. Documents that it interrupted have frames on both sides
+// of the stop, so those that leave whole do not leave.
 func (l *lane) stopped(c *channel) {
 	if c.stop == nil {
 		return
 	}
 	l.stop = true
+	c.close()
 	for _, b := range l.begun {
-		switch {
-		case b.stop != nil:
-		case b.whole:
+		if b.stop == nil && b.whole {
 			b.stop = c.stop
-		default:
-			b.close()
+		}
+		b.close()
+	}
+}
+
+// abandon withholds calls that are whole or not at all, and are not whole.
+func (l *lane) abandon() {
+	for _, f := range l.queue[l.first:] {
+		for _, p := range f.pieces {
+			if p.ch.whole && p.ch.proj != nil && p.ch.proj.open() && p.ch.stop == nil {
+				p.ch.stop = &guard.Stop{}
+			}
 		}
 	}
 }

@@ -15,7 +15,7 @@ const (
 
 // content is what a leaf says: the text of a string, the digits of a number.
 // It is good until the next call.
-func (j *judgement) content(doc []byte, l leaf) []byte {
+func (j *judgement) content(doc []byte, l *leaf) []byte {
 	b := doc[l.from:l.to]
 	if l.token == '0' {
 		return b
@@ -30,7 +30,7 @@ func (j *judgement) content(doc []byte, l leaf) []byte {
 
 // said is what a leaf adds to a channel: the text of a string, or a document
 // that stands there as it is. It is good until the next call.
-func (j *judgement) said(doc []byte, l leaf) []byte {
+func (j *judgement) said(doc []byte, l *leaf) []byte {
 	switch {
 	case l.token == '"':
 		return j.content(doc, l)
@@ -42,7 +42,7 @@ func (j *judgement) said(doc []byte, l leaf) []byte {
 
 // whole screens a leaf that is no channel, and returns the splice that a
 // finding in it asks for.
-func (j *judgement) whole(doc []byte, l leaf) (splice, error) {
+func (j *judgement) whole(doc []byte, l *leaf) (splice, error) {
 	if l.token != '"' && l.token != '0' && l.token != 'k' {
 		return splice{}, nil
 	}
@@ -107,8 +107,8 @@ func grammatical(k Kind, text []byte) bool {
 
 // find is the index of the first leaf that plays a role and is not null, or -1.
 func find(leaves []leaf, role string) int {
-	for i, l := range leaves {
-		if l.node != nil && l.node.channel == role && l.token != 'n' {
+	for i := range leaves {
+		if l := &leaves[i]; l.node != nil && l.node.channel == role && l.token != 'n' {
 			return i
 		}
 	}
@@ -117,8 +117,8 @@ func find(leaves []leaf, role string) int {
 
 // elements appends where the structures stand that play a role.
 func elements(spans []span, leaves []leaf, role string) []span {
-	for _, l := range leaves {
-		if l.token == '{' && l.node.channel == role {
+	for i := range leaves {
+		if l := &leaves[i]; l.token == '{' && l.node.channel == role {
 			spans = append(spans, span{l.from, l.to})
 		}
 	}

@@ -33,10 +33,10 @@ func faithful(j *judgement, doc []byte, leaves []leaf, at span) bool {
 			inside := l.from >= at.from && l.to <= at.to
 			switch {
 			case l.kind == Text && l.token == '"' && !inside:
-				text = append(text, j.content(doc, l)...)
+				text = append(text, j.content(doc, &l)...)
 			case l.kind == Copy && inside:
 				told = true
-				tokens = append(tokens, j.content(doc, l)...)
+				tokens = append(tokens, j.content(doc, &l)...)
 			case l.kind == Bytes && inside:
 				coded = true
 				n, ok := count(doc[l.from:l.to])
@@ -65,7 +65,7 @@ func cleanAlternatives(j *judgement, doc []byte, leaves []leaf, at span) bool {
 		}
 		switch l.kind {
 		case Alt:
-			if l.token == '"' && !clean(j.content(doc, l)) {
+			if l.token == '"' && !clean(j.content(doc, &l)) {
 				return false
 			}
 		case Bytes:

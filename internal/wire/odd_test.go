@@ -54,8 +54,8 @@ func inMessage(events ...string) []string {
 	return append(append([]string{messageStart}, events...), messageDelta, messageStop)
 }
 
-// inBlock puts events into a message's only block.
-func inBlock(block string, events ...string) []string {
+// oneBlock puts events into a message's only block.
+func oneBlock(block string, events ...string) []string {
 	return inMessage(append(append([]string{blockStart(0, block)}, events...), blockStop(0))...)
 }
 
@@ -144,25 +144,25 @@ func TestSecretsInOddPlaces(t *testing.T) {
 		{"an event without a type", AnthropicMessages, inMessage(`{"note":` + q + `}`)},
 		{"an event called as a table is", AnthropicMessages, inMessage(`{"type":"request","system":`+q+`}`, `{"type":"message","content":[{"type":"text","text":`+q+`}]}`)},
 		{"a type that is text", AnthropicMessages, inMessage(`{"type":` + q + `}`)},
-		{"a new kind of delta", AnthropicMessages, inBlock(`{"type":"new"}`, blockDelta(0, `{"type":"new_delta","new":"`+half+`"}`), blockDelta(0, `{"type":"new_delta","new":"`+rest+` "}`))},
-		{"a new kind of block", AnthropicMessages, inBlock(`{"type":"new","what":{"it":[` + q + `]}}`)},
-		{"text at a block's start", AnthropicMessages, inBlock(`{"type":"text","text":"`+half+`"}`, textDelta(rest+" "))},
-		{"input at a block's start", AnthropicMessages, inBlock(`{"type":"tool_use","id":"t","name":"n","input":{"k":"` + escapedPlant + `"}}`)},
-		{"input that is a number", AnthropicMessages, inBlock(`{"type":"tool_use","id":"t","name":"n","input":4111111111111111}`)},
-		{"input in escapes cut in two", AnthropicMessages, inBlock(`{"type":"tool_use","id":"t","name":"n","input":{}}`,
+		{"a new kind of delta", AnthropicMessages, oneBlock(`{"type":"new"}`, blockDelta(0, `{"type":"new_delta","new":"`+half+`"}`), blockDelta(0, `{"type":"new_delta","new":"`+rest+` "}`))},
+		{"a new kind of block", AnthropicMessages, oneBlock(`{"type":"new","what":{"it":[` + q + `]}}`)},
+		{"text at a block's start", AnthropicMessages, oneBlock(`{"type":"text","text":"`+half+`"}`, textDelta(rest+" "))},
+		{"input at a block's start", AnthropicMessages, oneBlock(`{"type":"tool_use","id":"t","name":"n","input":{"k":"` + escapedPlant + `"}}`)},
+		{"input that is a number", AnthropicMessages, oneBlock(`{"type":"tool_use","id":"t","name":"n","input":4111111111111111}`)},
+		{"input in escapes cut in two", AnthropicMessages, oneBlock(`{"type":"tool_use","id":"t","name":"n","input":{}}`,
 			blockDelta(0, `{"type":"input_json_delta","partial_json":"{\"k\":\"g\\u0"}`), blockDelta(0, `{"type":"input_json_delta","partial_json":"068`+planted[2:]+` \"}"}`))},
-		{"a number in input cut in two", AnthropicMessages, inBlock(`{"type":"tool_use","id":"t","name":"n","input":{}}`,
+		{"a number in input cut in two", AnthropicMessages, oneBlock(`{"type":"tool_use","id":"t","name":"n","input":{}}`,
 			blockDelta(0, `{"type":"input_json_delta","partial_json":"{\"k\":41111111"}`), blockDelta(0, `{"type":"input_json_delta","partial_json":"11111111}"}`))},
-		{"partial input that is a number", AnthropicMessages, inBlock(`{"type":"tool_use","id":"t","name":"n","input":{}}`, blockDelta(0, `{"type":"input_json_delta","partial_json":4111111111111111}`))},
-		{"a signature that is text", AnthropicMessages, inBlock(`{"type":"thinking","thinking":"x","signature":""}`, blockDelta(0, `{"type":"signature_delta","signature":`+q+`}`))},
-		{"a citation", AnthropicMessages, inBlock(`{"type":"text","text":""}`, blockDelta(0, `{"type":"citations_delta","citation":{"type":"char_location","cited_text":`+q+`,"new":`+q+`}}`))},
-		{"a server tool's result", AnthropicMessages, inBlock(`{"type":"web_search_tool_result","tool_use_id":"t","content":[{"type":"web_search_result","title":` + q + `,"url":"https://x.example/?t=` + planted + `","encrypted_content":` + q + `}]}`)},
-		{"a stop sequence", AnthropicMessages, append(inBlock(`{"type":"text","text":""}`)[:3], `{"type":"message_delta","delta":{"stop_reason":"stop_sequence","stop_sequence":`+q+`},"usage":{"output_tokens":1}}`, messageStop)},
-		{"an error", AnthropicMessages, append(inBlock(`{"type":"text","text":""}`)[:2], `{"type":"error","error":{"type":"overloaded_error","message":`+q+`}}`)},
+		{"partial input that is a number", AnthropicMessages, oneBlock(`{"type":"tool_use","id":"t","name":"n","input":{}}`, blockDelta(0, `{"type":"input_json_delta","partial_json":4111111111111111}`))},
+		{"a signature that is text", AnthropicMessages, oneBlock(`{"type":"thinking","thinking":"x","signature":""}`, blockDelta(0, `{"type":"signature_delta","signature":`+q+`}`))},
+		{"a citation", AnthropicMessages, oneBlock(`{"type":"text","text":""}`, blockDelta(0, `{"type":"citations_delta","citation":{"type":"char_location","cited_text":`+q+`,"new":`+q+`}}`))},
+		{"a server tool's result", AnthropicMessages, oneBlock(`{"type":"web_search_tool_result","tool_use_id":"t","content":[{"type":"web_search_result","title":` + q + `,"url":"https://x.example/?t=` + planted + `","encrypted_content":` + q + `}]}`)},
+		{"a stop sequence", AnthropicMessages, append(oneBlock(`{"type":"text","text":""}`)[:3], `{"type":"message_delta","delta":{"stop_reason":"stop_sequence","stop_sequence":`+q+`},"usage":{"output_tokens":1}}`, messageStop)},
+		{"an error", AnthropicMessages, append(oneBlock(`{"type":"text","text":""}`)[:2], `{"type":"error","error":{"type":"overloaded_error","message":`+q+`}}`)},
 		{"two types", AnthropicMessages, inMessage(`{"type":"ping","type":"note","note":` + q + `}`)},
 		{"Type beside type", AnthropicMessages, inMessage(`{"type":"ping","Type":"note","note":` + q + `}`)},
 		{"a ping with text", AnthropicMessages, inMessage(`{"type":"ping","note":` + q + `}`)},
-		{"between messages", AnthropicMessages, append(inMessage(), inBlock(`{"type":"text","text":""}`, textDelta("x "+planted+" y"))...)},
+		{"between messages", AnthropicMessages, append(inMessage(), oneBlock(`{"type":"text","text":""}`, textDelta("x "+planted+" y"))...)},
 	}
 	for _, c := range cases {
 		t.Run(c.f.Name()+"/"+c.name, func(t *testing.T) {

@@ -15,6 +15,7 @@ var OpenAIChat = &Format{
 	name:        "openai-chat",
 	tables:      openaiTables,
 	dialect:     func() dialect { return &openaiStream{} },
+	answer:      "completion",
 	body:        openaiBody,
 	appendError: appendOpenAIError,
 }
@@ -148,7 +149,8 @@ func (d *openaiStream) lane(s *Stream, doc []byte, leaves []leaf) (int, error) {
 // screenFields screens what is no channel, and notes what later chunks repeat.
 func (d *openaiStream) screenFields(s *Stream, f *frame, leaves []leaf) error {
 	failed := find(leaves, "error") >= 0 // then nothing in it is text of a choice
-	for _, l := range leaves {
+	for i := range leaves {
+		l := &leaves[i]
 		switch l.kind {
 		case Opaque, Copy, Alt, Bytes:
 			continue
@@ -159,7 +161,7 @@ func (d *openaiStream) screenFields(s *Stream, f *frame, leaves []leaf) error {
 			if l.token == '{' {
 				return &errRefused{what: "an error of the answer calls a tool"}
 			}
-			l.kind, l.path = Unknown, l.node.path
+			l = l.unknown()
 		case Unknown:
 			if !failed && l.stream && l.token == '"' {
 				continue
@@ -193,8 +195,8 @@ func (d *openaiStream) identify(f *frame, leaves []leaf) {
 
 // count reads the usage.
 func (d *openaiStream) count(s *Stream, f *frame, leaves []leaf) {
-	for _, l := range leaves {
-		if l.token == '0' && l.node != nil {
+	for i := range leaves {
+		if l := &leaves[i]; l.token == '0' && l.node != nil {
 			s.outcome.count(l.node.channel, f.payload[l.from:l.to])
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/stoplog/stoplog/guard"
 )
 
-func openaiBody(b *Body, leaves []leaf) error {
-	if err := b.fields(func(leaf) bool { return true }); err != nil {
+func openaiBody(b *document, leaves []leaf) error {
+	if err := b.fields(func(*leaf) bool { return true }); err != nil {
 		return err
 	}
 	choices := elements(nil, leaves, "choice")
@@ -26,20 +26,35 @@ func openaiBody(b *Body, leaves []leaf) error {
 }
 
 // openaiAnswer judges one choice of an unstreamed answer.
-func openaiAnswer(b *Body, leaves []leaf) {
+func openaiAnswer(b *document, leaves []leaf) {
+	before := len(b.splices)
+	texts, calls := openaiTexts(b, leaves)
+	if stopped := b.say(texts); stopped >= 0 {
+		openaiStop(b, leaves, texts[stopped:], calls)
+	}
+	if i := find(leaves, "logprobs"); i >= 0 && leaves[i].token == '{' {
+		at := span{leaves[i].from, leaves[i].to}
+		if len(b.splices) > before || !faithful(b.judgement, b.doc, leaves, at) {
+			b.splices = append(b.splices, splice{at.from, at.to, []byte("null")})
+		}
+	}
+}
+
+// openaiTexts is what a choice says, in the order of its channels, and where
+// its tool calls stand.
+func openaiTexts(b *document, leaves []leaf) (texts []text, calls span) {
 	var index int64
 	if i := find(leaves, "index"); i >= 0 {
 		index, _ = count(b.doc[leaves[i].from:leaves[i].to])
 	}
 	prefix := "choice/" + strconv.FormatInt(index, 10) + "/"
-	var texts []text
-	var calls, call span
-	tool := map[int32]string{}
+	tools := map[int32]string{}
 	for _, l := range leaves {
 		if l.node != nil && l.node.channel == "call-name" && l.token == '"' && l.depth > 1 {
-			tool[l.idx[1]] = string(b.content(b.doc, l))
+			tools[l.idx[1]] = string(b.content(b.doc, &l))
 		}
 	}
+	var call span
 	for _, l := range leaves {
 		if l.node == nil {
 			continue
@@ -53,7 +68,7 @@ func openaiAnswer(b *Body, leaves []leaf) {
 		if l.kind != Text && l.kind != JSON || l.token != '"' && l.token != '{' {
 			continue
 		}
-		t := text{leaf: l, name: prefix + l.node.channel, kind: guard.Reasoning, rank: openaiRank(l)}
+		t := text{leaf: l, name: prefix + l.node.channel, kind: guard.Reasoning, rank: openaiRank(&l)}
 		switch l.node.channel {
 		case "content":
 			t.kind = guard.Text
@@ -63,33 +78,28 @@ func openaiAnswer(b *Body, leaves []leaf) {
 			t.kind, t.name, t.elem = guard.ToolArgs, prefix+"function_call/arguments", call
 			if l.depth > 1 {
 				t.name = prefix + "tool/" + strconv.Itoa(int(l.idx[1])) + "/arguments"
-				t.tool, t.list = tool[l.idx[1]], calls
+				t.tool, t.list = tools[l.idx[1]], calls
 			}
 		}
 		texts = append(texts, t)
 	}
 	slices.SortStableFunc(texts, func(a, c text) int { return cmp.Compare(a.rank, c.rank) })
-	before := len(b.splices)
-	stopped := b.say(texts)
-	if stopped >= 0 {
-		whole := texts[stopped].kind == guard.ToolArgs && b.chain.Strictest() > guard.Redact
-		b.drop(texts[stopped:], whole)
-		if texts[stopped].rank < openaiCallRank && calls.to > 0 {
-			b.splices = append(b.splices, splice{calls.from, calls.to, []byte("null")})
-		}
-		for _, l := range leaves {
-			if l.kind == Unknown && l.token == '"' {
-				b.splices = append(b.splices, splice{l.from + 1, l.to - 1, nil})
-			}
-		}
-		if i := find(leaves, "finish"); i >= 0 {
-			b.splices = append(b.splices, splice{leaves[i].from, leaves[i].to, []byte(`"content_filter"`)})
+	return texts, calls
+}
+
+// openaiStop takes out of a choice what stands behind a stop, which cut the
+// first of the texts, and says how it ended.
+func openaiStop(b *document, leaves []leaf, texts []text, calls span) {
+	b.drop(texts, texts[0].kind == guard.ToolArgs && b.chain.Strictest() > guard.Redact)
+	if texts[0].rank < openaiCallRank && calls.to > 0 {
+		b.splices = append(b.splices, splice{calls.from, calls.to, []byte("null")})
+	}
+	for _, l := range leaves {
+		if l.kind == Unknown && l.token == '"' {
+			b.splices = append(b.splices, splice{l.from + 1, l.to - 1, nil})
 		}
 	}
-	if i := find(leaves, "logprobs"); i >= 0 && leaves[i].token == '{' {
-		at := span{leaves[i].from, leaves[i].to}
-		if len(b.splices) > before || !faithful(b.judgement, b.doc, leaves, at) {
-			b.splices = append(b.splices, splice{at.from, at.to, []byte("null")})
-		}
+	if i := find(leaves, "finish"); i >= 0 {
+		b.splices = append(b.splices, splice{leaves[i].from, leaves[i].to, []byte(`"content_filter"`)})
 	}
 }

@@ -36,10 +36,7 @@ func (d *openaiStream) stopped(s *Stream) int {
 }
 
 func (d *openaiStream) end(s *Stream) {
-	var member []byte
-	if o := s.Outcome(); o.Status != Allowed {
-		member = appendStoplog(nil, s.opt.Run, o)
-	}
+	member := s.told()
 	var tails [][]byte // chunks of our own
 	for i, c := range d.choices {
 		if s.lanes[i].ended {
@@ -87,15 +84,13 @@ func (d *openaiStream) fail(s *Stream, reason string) {
 // upstreamError passes on an error that the upstream sent in place of a chunk.
 func (d *openaiStream) upstreamError(s *Stream, f *frame) error {
 	s.outcome.failed("the upstream ended the answer with an error")
-	s.closeAll()
-	s.flush()
-	s.ended = true
+	s.decide(true)
 	if s.allStopped() {
 		d.end(s)
 		return nil
 	}
 	d.emitLast(s, nil)
-	s.emit(f, appendStoplog(nil, s.opt.Run, s.Outcome()))
+	s.emit(f, s.told())
 	return nil
 }
 

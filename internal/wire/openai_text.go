@@ -12,14 +12,14 @@ func (d *openaiStream) texts(s *Stream, f *frame, leaves []leaf, lane int) error
 	c, l := d.choices[lane], s.lane(lane)
 	d.order(leaves)
 	for _, i := range d.said {
-		ch, p, err := d.piece(s, c, l, f.payload, leaves, leaves[i])
+		ch, p, err := d.piece(s, c, l, f.payload, leaves, &leaves[i])
 		if err != nil {
 			return err
 		}
 		if ch == nil {
 			continue
 		}
-		if err := s.write(l, f, ch, p, s.said(f.payload, leaves[i])); err != nil {
+		if err := s.write(l, f, ch, p, s.said(f.payload, &leaves[i])); err != nil {
 			return err
 		}
 	}
@@ -42,7 +42,8 @@ func (d *openaiStream) texts(s *Stream, f *frame, leaves []leaf, lane int) error
 // reasoning, content, refusal, tool calls.
 func (d *openaiStream) order(leaves []leaf) {
 	d.said = d.said[:0]
-	for i, l := range leaves {
+	for i := range leaves {
+		l := &leaves[i]
 		switch {
 		case l.kind == Text && l.token == '"',
 			l.kind == JSON && (l.token == '"' || l.token == '{'),
@@ -52,11 +53,11 @@ func (d *openaiStream) order(leaves []leaf) {
 		}
 	}
 	if len(d.said) > 1 {
-		slices.SortStableFunc(d.said, func(a, b int) int { return openaiRank(leaves[a]) - openaiRank(leaves[b]) })
+		slices.SortStableFunc(d.said, func(a, b int) int { return openaiRank(&leaves[a]) - openaiRank(&leaves[b]) })
 	}
 }
 
-func openaiRank(l leaf) int {
+func openaiRank(l *leaf) int {
 	if l.node == nil {
 		return 0
 	}
@@ -76,7 +77,7 @@ const openaiCallRank = 3
 
 // piece finds the channel of a leaf, and where the piece stands. A field that
 // has said nothing so far is no channel yet.
-func (d *openaiStream) piece(s *Stream, c *openaiChoice, l *lane, doc []byte, leaves []leaf, lf leaf) (*channel, piece, error) {
+func (d *openaiStream) piece(s *Stream, c *openaiChoice, l *lane, doc []byte, leaves []leaf, lf *leaf) (*channel, piece, error) {
 	role := lf.path
 	if lf.node != nil {
 		role = lf.node.channel
@@ -110,7 +111,7 @@ func (d *openaiStream) piece(s *Stream, c *openaiChoice, l *lane, doc []byte, le
 }
 
 // call finds the channel of a tool call's arguments.
-func (d *openaiStream) call(s *Stream, c *openaiChoice, l *lane, doc []byte, leaves []leaf, lf leaf) (*channel, piece, error) {
+func (d *openaiStream) call(s *Stream, c *openaiChoice, l *lane, doc []byte, leaves []leaf, lf *leaf) (*channel, piece, error) {
 	a := d.about(s, doc, leaves, lf)
 	call := c.calls[a.index]
 	if call == nil || len(a.id) > 0 && len(call.id) > 0 && a.id != call.id {
@@ -152,13 +153,14 @@ type aboutCall struct {
 	elem, list span
 }
 
-func (d *openaiStream) about(s *Stream, doc []byte, leaves []leaf, lf leaf) aboutCall {
+func (d *openaiStream) about(s *Stream, doc []byte, leaves []leaf, lf *leaf) aboutCall {
 	a := aboutCall{index: -1}
 	inCalls := lf.depth >= 2
 	if inCalls {
 		a.index = int64(lf.idx[1])
 	}
-	for _, o := range leaves {
+	for i := range leaves {
+		o := &leaves[i]
 		if o.node == nil {
 			continue
 		}

@@ -103,6 +103,15 @@ func (o *outcome) result() Outcome {
 // Estimate is how many tokens a text of n bytes may be: one for each four.
 func Estimate(n int64) int64 { return (n + 3) / 4 }
 
+// told is the member that tells a client what happened; nil where that was
+// nothing, and of a run without a name.
+func (o Options) told(out Outcome) []byte {
+	if o.Run == "" || out.Status == Allowed {
+		return nil
+	}
+	return appendStoplog(nil, o.Run, out)
+}
+
 // appendStoplog appends the member that tells a client what happened, without
 // a comma before it: "stoplog":{…}.
 func appendStoplog(dst []byte, run string, o Outcome) []byte {

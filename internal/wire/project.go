@@ -221,6 +221,10 @@ func (p *projector) settle(out int64) int64 {
 			r.src, r.srcLen, r.out, r.outLen = r.src+n, r.srcLen-n, out, r.outLen-n
 		}
 	}
-	p.runs = p.runs[:copy(p.runs, p.runs[k:])]
+	if k == len(p.runs) {
+		p.runs = p.runs[:0]
+	} else {
+		p.runs = p.runs[k:]
+	}
 	return settled
 }

@@ -25,7 +25,7 @@ type Request struct {
 // A streamed request to OpenAI asks for the usage whether the caller did or
 // not.
 func (f *Format) Request(opt Options, doc []byte) (*Request, error) {
-	b := &Body{judgement: newJudgement(opt.Context, opt.Chain, guard.Request), doc: doc}
+	b := &document{judgement: newJudgement(opt.Context, opt.Chain, guard.Request), doc: doc}
 	var sc scanner
 	leaves, err := sc.scan(doc, f.tables["request"].root)
 	if err != nil {
@@ -52,7 +52,7 @@ func (f *Format) Request(opt Options, doc []byte) (*Request, error) {
 }
 
 // read notes what the gateway itself must know.
-func (r *Request) read(b *Body, leaves []leaf) {
+func (r *Request) read(b *document, leaves []leaf) {
 	for _, l := range leaves {
 		if l.node == nil || l.depth > 0 {
 			continue
@@ -60,7 +60,7 @@ func (r *Request) read(b *Body, leaves []leaf) {
 		switch l.node.channel {
 		case "model":
 			if l.token == '"' {
-				r.Model = string(b.content(b.doc, l))
+				r.Model = string(b.content(b.doc, &l))
 			}
 		case "stream":
 			r.Stream = b.doc[l.from] == 't'
@@ -75,7 +75,7 @@ func (r *Request) read(b *Body, leaves []leaf) {
 }
 
 // askUsage makes the request ask for the usage.
-func (b *Body) askUsage() {
+func (b *document) askUsage() {
 	at := func(path string) *leaf {
 		for i, l := range b.leaves {
 			if l.token != 'k' && (l.node != nil && l.node.path == path || l.node == nil && l.path == path) {
@@ -98,14 +98,14 @@ func (b *Body) askUsage() {
 }
 
 // screenRequest judges every leaf, in order, until one may not be sent.
-func (b *Body) screenRequest() {
+func (b *document) screenRequest() {
 	role := ""
 	for _, l := range b.leaves {
 		if l.kind == Opaque || l.token == 'n' || l.token == 't' || l.token == 'f' || l.token == '{' && l.kind != JSON {
 			continue
 		}
 		if l.node != nil && l.node.channel == "role" {
-			role = string(b.content(b.doc, l))
+			role = string(b.content(b.doc, &l))
 		}
 		switch {
 		case l.kind == JSON, l.kind == Text && l.token == '"':
@@ -128,14 +128,14 @@ func (b *Body) screenRequest() {
 
 // screenOther judges a leaf that is no text. In one that the provider acts on
 // nothing can be replaced.
-func (b *Body) screenOther(l leaf) bool {
+func (b *document) screenOther(l leaf) bool {
 	fixed := l.kind == ID || l.kind == Enum || l.kind == Number
 	if l.kind == Text || fixed && l.kind == Number && l.token == '"' {
 		l.kind, l.path, fixed = Unknown, l.node.path, false
 	}
 	if fixed {
 		l.path = l.node.path
-		r := b.screen(l.path, b.content(b.doc, l))
+		r := b.screen(l.path, b.content(b.doc, &l))
 		if r.stop != nil || r.edits != nil {
 			stop := r.stop
 			if stop == nil {
@@ -146,7 +146,7 @@ func (b *Body) screenOther(l leaf) bool {
 		}
 		return true
 	}
-	sp, err := b.whole(b.doc, l)
+	sp, err := b.whole(b.doc, &l)
 	if err != nil {
 		if r, ok := err.(*errRefused); ok && r.stop != nil {
 			b.outcome.stopped(l.path, r.stop)
@@ -160,7 +160,7 @@ func (b *Body) screenOther(l leaf) bool {
 }
 
 // path is where a leaf stands, with the positions in arrays: messages/3/content.
-func (b *Body) path(l leaf) string {
+func (b *document) path(l leaf) string {
 	var out []byte
 	k := 0
 	p := l.node.path

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -294,3 +295,43 @@ func TestHalvesOfARune(t *testing.T) {
 }
 
 var contents = regexp.MustCompile(`"content":"((?:[^"\\]|\\.)*)"`)
+
+// TestBrokenCall: where a rule may stop a call, one that the upstream did not
+// end does not leave; one that it did end leaves, whatever comes after.
+func TestBrokenCall(t *testing.T) {
+	call := func(index int, args string) string {
+		return deltaOf(fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":"c%d","function":{"name":"f%d","arguments":%s}}]}`, index, index, index, jsonString(args)))
+	}
+	for _, last := range []string{"", `{"error":{"message":"overloaded"}}`, "{"} {
+		p := newTape(t, OpenAIChat, patterns(t, guard.Deny, "secrets"), Options{})
+		p.say(deltaOf(`{"content":"Now. "}`), call(0, `{"a":1}`), call(1, `{"rm":"/`))
+		if last != "" {
+			p.say(last)
+		}
+		h := p.end(nil)
+		expect(t, "text", h.text["0/content"], "Now. ")
+		expect(t, "the first", h.text["0/tool/0"], `{"a":1}`)
+		if strings.Contains(string(p.out), "f1") || h.failed == "" {
+			t.Errorf("after %q:\n%s", last, p.out)
+		}
+	}
+	p := newTape(t, AnthropicMessages, patterns(t, guard.Deny, "secrets"), Options{})
+	p.say(messageStart, blockStart(0, `{"type":"tool_use","id":"t","name":"n","input":{}}`), blockDelta(0, `{"type":"input_json_delta","partial_json":"{\"rm\":"}`))
+	h := p.end(errors.New("broke"))
+	if strings.Contains(string(p.out), "tool_use") || h.failed == "" {
+		t.Errorf("out:\n%s", p.out)
+	}
+}
+
+// TestTooMuchWaits: what may wait is bounded.
+func TestTooMuchWaits(t *testing.T) {
+	p := newTape(t, OpenAIChat, patterns(t, guard.Deny, "secrets"), Options{MaxFrame: 2000})
+	n := 0
+	for ; !p.s.Ended() && n < 1000; n++ {
+		p.say(deltaOf(`{"tool_calls":[{"index":0,"function":{"arguments":"[1234567890,"}}]}`))
+	}
+	h := p.end(nil)
+	if !strings.Contains(h.failed, "too much") || n < 20 || n > 80 || strings.Contains(string(p.out), "123") {
+		t.Errorf("after %d frames: %q\n%s", n, h.failed, p.out)
+	}
+}

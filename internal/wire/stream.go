@@ -25,8 +25,14 @@ type Stream struct {
 	borrowed []*frame // made in this Write: what they hold is the scanner's
 	spare    []*frame
 	seq      int64
+	held     int // bytes of the frames that wait
 	ended    bool
+	refused  error
 }
+
+// maxHeld bounds the frames that wait, in the longest ones accepted: a tool
+// call that leaves whole waits for all of itself.
+const maxHeld = 4
 
 // errRefused is the answer's own fault, or a guard's verdict about a field that
 // cannot be changed.
@@ -60,10 +66,11 @@ func (s *Stream) Write(p []byte) []byte {
 	s.in.Write(p)
 	s.frames()
 	for _, f := range s.borrowed {
-		if f.gone {
-			s.spare = append(s.spare, f)
-		} else {
+		switch {
+		case !f.gone:
 			f.own()
+		case !f.owned:
+			s.spare = append(s.spare, f)
 		}
 	}
 	s.borrowed = s.borrowed[:0]
@@ -87,7 +94,10 @@ func (s *Stream) newFrame(in sse.Frame) *frame {
 
 // release takes back a frame that has left, or never will.
 func (s *Stream) release(f *frame) {
-	f.gone = true
+	if f.seq > 0 {
+		s.held -= len(f.raw)
+	}
+	f.gone, f.seq = true, 0
 	if f.owned {
 		s.spare = append(s.spare, f)
 	}
@@ -150,6 +160,10 @@ func (s *Stream) Complete() bool { return s.dialect.complete() }
 // Ended reports whether the client was sent the end of the answer.
 func (s *Stream) Ended() bool { return s.ended }
 
+// Refused returns why the answer was not read to its end, if so: it is not as
+// its format wants, or a verdict is about a field that cannot be changed.
+func (s *Stream) Refused() error { return s.refused }
+
 // Decisions returns the decisions since its last call. They are to be recorded
 // before what the last call of Write, Cut or Close returned is shown.
 func (s *Stream) Decisions() []Decision {
@@ -160,6 +174,9 @@ func (s *Stream) Decisions() []Decision {
 
 // Outcome says how the answer ended; it is final after Close.
 func (s *Stream) Outcome() Outcome { return s.outcome.result() }
+
+// told is what the client is told now of how the answer ended.
+func (s *Stream) told() []byte { return s.opt.told(s.Outcome()) }
 
 func (s *Stream) frames() {
 	for !s.ended {
@@ -175,8 +192,18 @@ func (s *Stream) frames() {
 			s.refuse(err)
 			return
 		}
-		s.flush()
+		if s.flush(); s.held > maxHeld*s.maxFrame() {
+			s.refuse(&errRefused{what: "too much of the answer would have to wait"})
+			return
+		}
 	}
+}
+
+func (s *Stream) maxFrame() int {
+	if s.opt.MaxFrame > 0 {
+		return s.opt.MaxFrame
+	}
+	return sse.DefaultMaxFrame
 }
 
 // frame reads one frame.
@@ -248,7 +275,7 @@ func (s *Stream) write(l *lane, f *frame, c *channel, p piece, text []byte) erro
 }
 
 // field screens a field that is no channel.
-func (s *Stream) field(f *frame, l leaf) error {
+func (s *Stream) field(f *frame, l *leaf) error {
 	sp, err := s.whole(f.payload, l)
 	if err == nil && sp.to > 0 {
 		f.splices = append(f.splices, sp)
@@ -258,6 +285,7 @@ func (s *Stream) field(f *frame, l leaf) error {
 
 // refuse ends an answer that cannot be passed on.
 func (s *Stream) refuse(err error) {
+	s.refused = err
 	s.outcome.failed(err.Error())
 	var r *errRefused
 	if errors.As(err, &r) && r.stop != nil {
@@ -284,14 +312,25 @@ func (s *Stream) finish(err error) {
 // end decides what is held and writes the end of the answer. A failure that
 // comes after every lane was stopped changes nothing for the client.
 func (s *Stream) end(failed bool) {
-	s.closeAll()
-	s.flush()
-	s.ended = true
+	s.decide(failed)
 	if failed && (s.outcome.refused || !s.allStopped()) {
 		s.dialect.fail(s, s.outcome.failure)
 		return
 	}
 	s.dialect.end(s)
+}
+
+// decide ends all text and lets out what may leave of it. Of an answer that
+// failed, a tool call that leaves whole and is not complete does not leave.
+func (s *Stream) decide(failed bool) {
+	s.closeAll()
+	if failed {
+		for i := range s.lanes {
+			s.lanes[i].abandon()
+		}
+	}
+	s.flush()
+	s.ended = true
 }
 
 func (s *Stream) allStopped() bool {

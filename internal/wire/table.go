@@ -13,10 +13,10 @@ const (
 	Unknown Kind = iota // no table names it: screened whole, or as a channel below a stream
 	Text                // screened as a channel
 	JSON                // a JSON document, in a string or as it is: its decoded projection is a channel
-	ID                  // printable, no spaces at the ends, at most maxID bytes; screened whole
-	Enum                // letters, digits and _.:-/ ; screened whole
+	ID                  // printable ASCII without quotes, at most maxID bytes; screened whole
+	Enum                // letters, digits, spaces and _.:-/, at most maxEnum bytes; screened whole
 	Number              // a JSON number; screened whole
-	Opaque              // passes untouched
+	Opaque              // passes untouched where it is base64 (or what its role says)
 	Copy                // repeats the frame's text in pieces; dropped where they differ or the text changed
 	Alt                 // an alternative to a Copy: screened whole; a finding drops the Copy
 	Bytes               // the bytes of a Copy or Alt, as numbers

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"sort"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -142,14 +143,15 @@ func appendEdited(dst, raw []byte, bare bool, at, from, to int64, edits []edit) 
 	}
 	var buf [16]byte
 	for len(raw) > 0 {
+		edits = after(edits, at)
 		var n int
 		var size int64
 		if raw[0] == '\\' {
 			var text []byte
 			text, n = unit(buf[:0], raw)
 			size = int64(len(text))
-			if e, ok := covering(edits, at, at+size); ok {
-				dst = placed(dst, e, false, at, at+size, from, to)
+			if len(edits) > 0 && edits[0].from < at+size {
+				dst = placed(dst, edits[0], false, at, at+size, from, to)
 			} else if at >= from && at+size <= to {
 				dst = append(dst, raw[:n]...)
 			}
@@ -174,9 +176,9 @@ func appendRun(dst, run []byte, bare bool, at, from, to int64, edits []edit) []b
 		}
 	}
 	next := at
-	for _, e := range edits {
-		if e.to <= at || e.from >= end {
-			continue
+	for _, e := range after(edits, at) {
+		if e.from >= end {
+			break
 		}
 		keep(next, e.from)
 		dst = placed(dst, e, bare, at, end, from, to)
@@ -186,14 +188,18 @@ func appendRun(dst, run []byte, bare bool, at, from, to int64, edits []edit) []b
 	return dst
 }
 
-// covering finds the first edit that touches [at, end).
-func covering(edits []edit, at, end int64) (edit, bool) {
-	for _, e := range edits {
-		if e.from < end && e.to > at {
-			return e, true
-		}
+// after is the edits, which are in order, without those that end before at.
+func after(edits []edit, at int64) []edit {
+	if len(edits) == 0 || edits[0].to > at {
+		return edits
 	}
-	return edit{}, false
+	return edits[sort.Search(len(edits), func(i int) bool { return edits[i].to > at }):]
+}
+
+// touched reports whether an edit touches [at, end).
+func touched(edits []edit, at, end int64) bool {
+	edits = after(edits, at)
+	return len(edits) > 0 && edits[0].from < end
 }
 
 // placed appends an edit's text where the edit starts in [at, end), and there

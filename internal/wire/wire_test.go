@@ -25,15 +25,21 @@ import (
 // patterns returns a chain that enforces packs with one verdict.
 func patterns(t testing.TB, v guard.Verdict, packs ...string) *guard.Chain {
 	t.Helper()
+	return guard.NewChain(guard.Options{}, guard.Member{Guard: engine(t, "test", v, packs...)})
+}
+
+// engine returns a guard of packs or rules with one verdict.
+func engine(t testing.TB, name string, v guard.Verdict, packs ...string) *match.Engine {
+	t.Helper()
 	rs, err := rules.Select(packs...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := match.Compile(rs, match.Options{Name: "test", Key: []byte("key"), Verdict: v})
+	e, err := match.Compile(rs, match.Options{Name: name, Key: []byte("key"), Verdict: v})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return guard.NewChain(guard.Options{}, guard.Member{Guard: e})
+	return e
 }
 
 // recorded returns the recorded streams of a format: by name, a payload a line.

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stoplog/stoplog/govern"
+	"github.com/stoplog/stoplog/guard"
+	"github.com/stoplog/stoplog/internal/agent"
+	"github.com/stoplog/stoplog/internal/cassette"
+	"github.com/stoplog/stoplog/internal/config"
+	"github.com/stoplog/stoplog/internal/journal"
+	"github.com/stoplog/stoplog/internal/journal/sqlite"
+	"github.com/stoplog/stoplog/internal/requestlog"
+	loop "github.com/stoplog/stoplog/internal/run"
+	"github.com/stoplog/stoplog/internal/signal"
+)
+
+// A home is a house over a configuration: its door, its agents, and the log of
+// what passes the door, in the journal.
+type home struct {
+	*agent.Agents
+	door  *govern.Transport
+	log   *requestlog.Log
+	tapes *cassette.Recorder // nil where nothing is recorded
+}
+
+// close closes what the home has open, once nothing passes its door.
+func (h home) close() error {
+	err := h.door.Close()
+	if h.tapes != nil {
+		h.tapes.Close()
+	}
+	return err
+}
+
+// Hold says under whose name requests are held in the journal.
+func (h home) Hold(w journal.Worker) { h.log.Hold(w) }
+
+// openHouse makes the agents of a configuration that is found, or named.
+func openHouse(w *world, file string, store *sqlite.Store) (house, func() error, error) {
+	conf, err := loadConfig(file, w)
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := openHome(w, conf, store, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return h, h.close, nil
+}
+
+// openHome makes a configuration's door and its agents, which work in this folder.
+// tapes, unless it is nil, makes what hears the upstreams.
+func openHome(w *world, conf *config.Config, store *sqlite.Store, tapes func(key []byte) (*cassette.Recorder, error)) (home, error) {
+	workdir, err := filepath.Abs(".")
+	if err == nil {
+		workdir, err = filepath.EvalSymlinks(workdir)
+	}
+	if err != nil {
+		return home{}, failf(exitError, "find this folder: %w", err)
+	}
+	guards, err := compileGuards(conf, store.Key().Fingerprints())
+	if err != nil {
+		return home{}, failf(exitUsage, "%w", err)
+	}
+	evaluator, err := signal.New(signal.Options{})
+	if err != nil {
+		return home{}, err
+	}
+	if missing := evaluator.NotBuilt(); len(missing) > 0 {
+		w.voice.sayf("these signals are not built yet and judge nothing: %s", strings.Join(missing, ", "))
+	}
+	profiles, err := agentProfiles(conf, guards)
+	if err != nil {
+		return home{}, err
+	}
+	h := home{log: requestlog.New(store)}
+	if tapes != nil {
+		if h.tapes, err = tapes(store.Key().Fingerprints()); err != nil {
+			return home{}, failf(exitError, "%w", err)
+		}
+	}
+	if h.door, err = openDoor(conf, w.getenv, guards, h.log.Record, h.tapes); err != nil {
+		return home{}, failf(exitUsage, "%w", err)
+	}
+	if h.Agents, err = agent.New(h.door, store, workdir, profiles...); err != nil {
+		return home{}, errors.Join(err, h.door.Close())
+	}
+	return h, nil
+}
+
+// agentProfiles are the profiles that can run agents, the default one first.
+func agentProfiles(conf *config.Config, guards map[string]guard.Guard) ([]agent.Profile, error) {
+	var all []agent.Profile
+	for _, p := range conf.Profiles {
+		evaluator, err := signal.New(signal.Options{Enforced: p.Signals, StepCap: p.Limits.MaxIterations})
+		if err != nil {
+			return nil, fmt.Errorf("profile %s: %w", p.Name, err)
+		}
+		effective, err := effective(conf, p)
+		if err != nil {
+			return nil, err
+		}
+		made := agent.Profile{
+			Name: p.Name, Model: p.Model, System: p.System, Capture: journal.Capture(p.Capture),
+			Evaluator: evaluator, Effective: effective, Output: members(guards, p.Output),
+			Limits: loop.Limits{
+				MaxIterations: p.Limits.MaxIterations, Timeout: p.Limits.Timeout, Stall: p.Limits.Stall,
+				Malformed: p.Limits.Malformed, ToolErrors: p.Limits.ToolErrors,
+			},
+			Expire: p.Approvals.Expire, SecondPerson: p.Approvals.SecondPerson,
+		}
+		if len(p.Upstreams) > 0 {
+			first, _ := conf.Upstream(p.Upstreams[0])
+			made.Protocol = first.Protocol
+		}
+		if p.Name == "default" {
+			all = slices.Insert(all, 0, made)
+		} else {
+			all = append(all, made)
+		}
+	}
+	return all, nil
+}
+
+// effective is a profile in force, with the guards that it uses.
+func effective(conf *config.Config, p config.Profile) (json.RawMessage, error) {
+	guards := map[string]config.Guard{}
+	for _, use := range slices.Concat(p.Input, p.Output) {
+		guards[use.Guard], _ = conf.Guard(use.Guard)
+	}
+	return json.Marshal(struct {
+		Profile config.Profile
+		Guards  map[string]config.Guard
+	}{p, guards})
+}

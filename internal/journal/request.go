@@ -1,0 +1,54 @@
+package journal
+
+// The events of a run of kind request: one governed exchange with a model that
+// somebody else's program began. Two exchanges have the same record when these
+// are equal but for stream, verdicts sorted by channel and start.
+const (
+	// RequestStarted opens the log: version 1, payload [Started], Structure.
+	RequestStarted = "started"
+	// RequestVerdict is a guard's finding: version 1, payload [Verdict], Structure.
+	// One that is not allow is durable before later bytes leave.
+	RequestVerdict = "verdict"
+	// RequestSettled closes the log: version 1, payload [Settled], Structure.
+	RequestSettled = "settled"
+)
+
+// Started says what was asked of whom.
+type Started struct {
+	Mount    string `json:"mount"`
+	Profile  string `json:"profile"`
+	Upstream string `json:"upstream"`
+	Model    string `json:"model"`
+	Stream   bool   `json:"stream"`
+	Parent   ID     `json:"parent,omitempty"` // the run that the exchange is part of
+}
+
+// Verdict is the evidence for one finding: where, by which rule, what followed.
+// It never holds the matched text.
+type Verdict struct {
+	Channel     string `json:"channel"`
+	Guard       string `json:"guard"`
+	Rule        string `json:"rule"`
+	Mode        string `json:"mode"`
+	Verdict     string `json:"verdict"`
+	Start       int64  `json:"start"`
+	End         int64  `json:"end"`
+	Severity    string `json:"severity"`
+	Fingerprint string `json:"fingerprint"`
+	Error       string `json:"error,omitempty"` // of a guard that failed
+}
+
+// Settled says how the exchange ended: a terminal status of a run, and a reason.
+type Settled struct {
+	Status Status `json:"status"`
+	Reason string `json:"reason"`
+	Detail string `json:"detail,omitempty"` // a sentence for people
+	Usage  Usage  `json:"usage"`
+}
+
+// Usage counts tokens. Estimated: the provider did not report them.
+type Usage struct {
+	Input     int64 `json:"input"`
+	Output    int64 `json:"output"`
+	Estimated bool  `json:"estimated"`
+}
