@@ -25,9 +25,6 @@ type file struct {
 	ast   *ast.File
 	lines int
 	test  bool
-	// generator: it is run by go generate alone, and is no part of the program
-	// (//go:build ignore).
-	generator bool
 }
 
 // readHouse reads the module rooted at tree. Folders that the go command leaves
@@ -67,8 +64,6 @@ func readHouse(t *testing.T, tree fs.FS) *house {
 			ast:   parsed,
 			lines: bytes.Count(src, []byte("\n")),
 			test:  strings.HasSuffix(name, "_test.go"),
-
-			generator: bytes.HasPrefix(src, []byte("//go:build ignore\n")),
 		})
 		return nil
 	})

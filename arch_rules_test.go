@@ -100,11 +100,11 @@ var ways = map[string]struct {
 // the product.
 var closedPackages = []string{"log/syslog", "net/http/httptest", "net/rpc", "net/rpc/jsonrpc", "net/smtp"}
 
-// checkOneDoor: outside the room that may, and tests and generators aside, no file names a way
+// checkOneDoor: outside the room that may, and tests aside, no file names a way
 // out, as a value or as a type, under whatever name its package was imported.
 func checkOneDoor(h *house, _ map[string]room) (bad []string) {
 	for _, f := range h.files {
-		if f.test || f.generator {
+		if f.test {
 			continue
 		}
 		dir := path.Dir(f.path)

@@ -9,9 +9,9 @@ import (
 	"github.com/stoplog/stoplog/guard/match"
 )
 
-// TestDeltasDoNotAllocate writes warm text in 4-byte deltas, with findings in it
+// TestCleanDeltasDoNotAllocate writes warm text in 4-byte deltas, with findings in it
 // too.
-func TestDeltasDoNotAllocate(t *testing.T) {
+func TestCleanDeltasDoNotAllocate(t *testing.T) {
 	e := packs(t)
 	rng := rand.New(rand.NewPCG(9, 9))
 	for _, text := range []named{{"prose", prose(rng, 1<<16)}, {"go", goSource(t, 1<<16)}, {"json", jsonLogs(rng, 1<<16)}} {

@@ -20,6 +20,7 @@
 // far too much of any text. They are mended, each for a reason (mends.go).
 package gitleaks
 
+//go:generate go mod download github.com/zricethezav/gitleaks/v8@v8.30.1
 //go:generate go run gen.go
 
 import (
