@@ -88,6 +88,9 @@ var rooms = map[string]room{
 		"internal/approval", "internal/chat", "internal/diag", "internal/journal", "internal/run", "internal/sse",
 	}},
 
+	"internal/flow/steps": {},
+	"internal/flow":       {rooms: []string{"internal/flow/steps", "internal/journal", "internal/signal"}},
+
 	"examples": {},
 
 	// Adapters are imported here and nowhere else.

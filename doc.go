@@ -186,6 +186,16 @@
 // What the door says about its requests, in the journal: each request is a run
 // with a log of its own, held under the engine's name until it is settled.
 //
+// # Package internal/flow/steps
+//
+// A playbook at work as a function: steps that follow on each other, are tried
+// again, gone to, observed, decided by people. No clock, no id, no I/O.
+//
+// # Package internal/flow
+//
+// The host of playbooks: it performs what internal/flow/steps asks for, on the
+// engine's leases and in the journal, and asks models for verdicts through a Judge.
+//
 // # Package internal/api
 //
 // The control interface over HTTP, and its client in Go: say something, see runs,
