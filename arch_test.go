@@ -63,6 +63,10 @@ var rooms = map[string]room{
 		modules: []string{"github.com/goccy/go-yaml"},
 	},
 
+	"internal/yamltree": {rooms: []string{"internal/diag"}, modules: []string{"github.com/goccy/go-yaml"}},
+	"internal/prompt":   {rooms: []string{"internal/diag", "internal/yamltree"}, modules: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
+	"playbook":          {rooms: []string{"internal/diag", "internal/prompt", "internal/yamltree"}},
+
 	"govern": {
 		rooms: []string{
 			"guard", "guard/match", "guard/rules",

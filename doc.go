@@ -74,6 +74,20 @@
 // A mistake in a file, with its place: position, span, message, the keys that
 // were expected, a suggestion. It draws the line with a caret, or gives JSON.
 //
+// # Package internal/yamltree
+//
+// A YAML file as a tree of values with places, strictly: what two readers could
+// take for two things is an error.
+//
+// # Package internal/prompt
+//
+// Prompts as files: versions, pins, front matter, a body with declared inputs.
+//
+// # Package playbook
+//
+// What a runtime is to do, as a typed tree with places, and the checks that a
+// playbook must pass. It starts nothing and asks nobody.
+//
 // # Package internal/signal
 //
 // The evaluator: signals judge what a run has done, after each step and for each
