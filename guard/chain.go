@@ -175,12 +175,7 @@ type Step struct {
 func (c *Chain) Open(ctx context.Context, ch Channel) *Stream {
 	s := &Stream{chain: c}
 	for _, m := range c.members {
-		j := &judge{name: m.Guard.Name(), mode: m.Mode}
-		if m.Mode == Audit {
-			j.screen = &auditor{ctx: ctx, guard: m.Guard, channel: ch}
-		} else {
-			j.screen = open(ctx, m.Guard, ch)
-		}
+		j := &judge{name: m.Guard.Name(), guard: m.Guard, mode: m.Mode, screen: screen(ctx, m.Guard, m.Mode, ch)}
 		if m.Mode == Enforce {
 			s.enforcing = append(s.enforcing, j)
 		} else {
@@ -188,6 +183,14 @@ func (c *Chain) Open(ctx context.Context, ch Channel) *Stream {
 		}
 	}
 	return s
+}
+
+// screen opens a guard for what it is to do.
+func screen(ctx context.Context, g Guard, m Mode, ch Channel) Screen {
+	if m == Audit {
+		return &auditor{ctx: ctx, guard: g, channel: ch}
+	}
+	return open(ctx, g, ch)
 }
 
 // open is Guard.Open with a panic turned into a screen that fails.

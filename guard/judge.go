@@ -11,6 +11,7 @@ import (
 // reports is checked, and a panic is an error like any other.
 type judge struct {
 	name    string
+	guard   Guard
 	mode    Mode
 	screen  Screen
 	read    int64 // bytes written to it

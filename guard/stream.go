@@ -185,12 +185,16 @@ func (s *Stream) held() []byte { return s.text[len(s.text)-int(s.read-s.settled)
 // text that has left is dropped when it is the larger part, so that each byte
 // is moved about once.
 func (s *Stream) begin() {
-	s.edits, s.decisions = s.edits[:0], s.decisions[:0]
+	s.edits, s.decisions = reuse(s.edits, idleItems), reuse(s.decisions, idleItems)
 	if s.stop != nil {
-		s.text = nil
+		s.text = reuse(s.text, idleText)
 		return
 	}
 	waiting := len(s.held())
+	if waiting == 0 {
+		s.text = reuse(s.text, idleText)
+		return
+	}
 	if gone := len(s.text) - waiting; gone >= waiting {
 		s.text = s.text[:copy(s.text, s.text[gone:])]
 	}

@@ -7,6 +7,7 @@
 //     prefix is the same wherever the prefix was cut, byte by byte too;
 //   - settled means settled: it never goes back, and no finding is reported
 //     late, twice or out of order;
+//   - a screen that can be reset is then as if it had just been opened;
 //   - bounded hold, where the guard states a bound;
 //   - through a [guard.Chain]: the same text leaves after every prefix; nothing
 //     of a blocked span does; a failure denies; the order of guards does not
@@ -55,6 +56,7 @@ func Test(t testing.TB, c Config) {
 		tried++
 		found += len(want.reported)
 		s.splits(want)
+		s.resets(want)
 		s.bound(want)
 		s.releases()
 		s.blocks(want)

@@ -19,11 +19,15 @@ type trace struct {
 // trace runs a screen over the pieces and checks what it says against the
 // contract.
 func (s *subject) trace(pieces [][]byte) (*trace, error) {
+	return s.traceOf(s.Guard.Open(s.t.Context(), s.Channel), pieces)
+}
+
+// traceOf is trace of a screen that is at the start of a text.
+func (s *subject) traceOf(screen guard.Screen, pieces [][]byte) (*trace, error) {
 	tr := &trace{settled: make([]int64, len(s.text)+1), known: make([]int, len(s.text)+1)}
 	for i := range tr.settled {
 		tr.settled[i], tr.known[i] = -1, -1
 	}
-	screen := s.Guard.Open(s.t.Context(), s.Channel)
 	read, last := 0, guard.Progress{}
 	for _, piece := range pieces {
 		lent := slices.Clone(piece)
@@ -142,6 +146,32 @@ func (s *subject) splits(want *trace) {
 		gaps = append(gaps, nil, p)
 	}
 	try("with empty pieces", append(gaps, nil))
+}
+
+// resets looks at a screen that begins anew, after every part of the text and
+// after its end: it is as one that was just opened.
+func (s *subject) resets(want *trace) {
+	s.t.Helper()
+	screen := s.Guard.Open(s.t.Context(), s.Channel)
+	r, ok := screen.(guard.Resetter)
+	if !ok {
+		return
+	}
+	for _, at := range append(s.cuts(), len(s.text)) {
+		if _, err := screen.Write(s.text[:at]); err != nil {
+			return // looked at elsewhere
+		}
+		r.Reset(s.t.Context(), s.Channel)
+		got, err := s.traceOf(screen, s.every(7))
+		if err == nil {
+			err = got.differs(want)
+		}
+		if err != nil {
+			s.errorf("reset after %d bytes, %v", at, err)
+			return
+		}
+		r.Reset(s.t.Context(), s.Channel)
+	}
 }
 
 // differs compares a trace with that of the same text byte by byte.

@@ -50,6 +50,7 @@ type frontState struct {
 	holds      []held // the oldest group of each rule that has one, the oldest first
 	row        uint32
 	generation int
+	ends       atomic.Pointer[[]int] // see ending
 }
 
 type held struct{ rule, age int } // the rule's index in the engine
@@ -229,6 +230,25 @@ func (f *front) intern(prev kind, comps []comp) *frontState {
 	f.table.Store(&next)
 	f.known[string(key)] = s
 	return s
+}
+
+// ending says which rules have a match that ends with the text if the text ends
+// in a state. Few states are the last of a text, so it is worked out when asked.
+func (f *front) ending(s *frontState) []int {
+	if known := s.ends.Load(); known != nil {
+		return *known
+	}
+	var ends []int
+	for _, c := range s.comps {
+		r := f.rules[c.rule]
+		r.mu.Lock()
+		if _, ok := r.build.end(&state{threads: c.threads, prev: seen(s.prev, r.prog.looks)}); ok {
+			ends = append(ends, c.rule)
+		}
+		r.mu.Unlock()
+	}
+	s.ends.Store(&ends)
+	return ends
 }
 
 // forks says whether a search of so many bytes or more goes on in several ways.

@@ -2,6 +2,7 @@ package match
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"unicode/utf8"
 
@@ -62,6 +63,22 @@ func (e *Engine) open() *screen {
 		engine: e, byRule: make([]uint16, len(e.rules)),
 		before: edge, print: newPrint(e.key),
 	}
+}
+
+// Reset implements [guard.Resetter].
+func (s *screen) Reset(context.Context, guard.Channel) {
+	for _, q := range s.active {
+		q.mask, s.byRule[q.rule.index] = nil, 0
+	}
+	s.resting = append(s.resting, s.active...)
+	s.spare = append(s.spare, s.masks...)
+	s.active, s.masks, s.fronts = s.active[:0], s.masks[:0], [fronts]*frontState{}
+	s.kept = s.kept[:0]
+	if cap(s.kept) > blockSize {
+		s.kept = nil
+	}
+	s.base, s.text, s.done, s.before, s.steps = 0, nil, 0, edge, 0
+	s.pending, s.out = s.pending[:0], s.out[:0]
 }
 
 // Write implements [guard.Screen].

@@ -253,8 +253,8 @@ func (s *screen) decide(r *rule, q *search) {
 func (s *screen) finish() {
 	end := s.base + int64(len(s.text))
 	for i, f := range s.engine.fronts {
-		for _, c := range s.fronts[i].comps {
-			s.promote(f, s.fronts[i], c.rule, len(s.text))
+		for _, rule := range f.ending(s.fronts[i]) {
+			s.promote(f, s.fronts[i], rule, len(s.text))
 		}
 	}
 	for _, q := range s.active {

@@ -79,9 +79,15 @@ func (s *Scanner) Write(p []byte) {
 	s.buf = append(s.buf, p...)
 }
 
+// idleRoom is how much room a buffer keeps that is empty.
+const idleRoom = 64 << 10
+
 // letGo moves what is still needed to the front of the buffer.
 func (s *Scanner) letGo() {
 	n := copy(s.buf, s.buf[s.start:])
+	if n == 0 && cap(s.buf) > idleRoom {
+		s.buf = nil
+	}
 	s.moved += int64(n)
 	s.buf = s.buf[:n]
 	s.end -= s.start

@@ -62,6 +62,7 @@ type judgement struct {
 	fields    []field             // by slot: what fields said last
 	outcome   outcome
 	buf       []byte // of content
+	idle      []*guard.Stream
 }
 
 func newJudgement(ctx context.Context, chain *guard.Chain, side guard.Side) *judgement {
@@ -75,8 +76,31 @@ func (j *judgement) channel(name string, kind guard.Kind, role, tool string) *ch
 		c.proj = &projector{}
 		c.whole = j.side == guard.Response && j.chain.Strictest() > guard.Redact
 	}
-	c.s = j.chain.Open(j.ctx, c.info)
+	c.s = j.open(c.info)
 	return c
+}
+
+// maxIdle is how many streams are kept to be used again.
+const maxIdle = 4
+
+// open begins a channel with a stream that another has done with, if there is
+// one.
+func (j *judgement) open(info guard.Channel) *guard.Stream {
+	n := len(j.idle)
+	if n == 0 {
+		return j.chain.Open(j.ctx, info)
+	}
+	s := j.idle[n-1]
+	j.idle = j.idle[:n-1]
+	s.Reset(j.ctx, info)
+	return s
+}
+
+// done takes a stream back that was closed.
+func (j *judgement) done(s *guard.Stream) {
+	if len(j.idle) < maxIdle {
+		j.idle = append(j.idle, s)
+	}
 }
 
 // write takes the channel's next text.
@@ -149,13 +173,15 @@ func (c *channel) close() {
 	}
 	c.closed = true
 	c.take(c.s.Close())
+	c.judge.done(c.s)
+	c.s = nil
 }
 
 func (c *channel) reopen() {
 	c.closed = false
 	tail := c.tail[max(0, len(c.tail)-tailBytes):]
 	c.base, c.resume = c.shown-int64(len(tail)), c.shown
-	c.s = c.judge.chain.Open(c.judge.ctx, c.info)
+	c.s = c.judge.open(c.info)
 	c.take(c.s.Write(tail))
 }
 
@@ -226,7 +252,7 @@ type screened struct {
 // What is remembered of strings that were screened whole: ids and the like come
 // with every frame.
 const (
-	maxSeen     = 512
+	maxSeen     = 64
 	maxSeenText = 256
 )
 
@@ -239,23 +265,27 @@ func (j *judgement) screen(name string, text []byte) screened {
 	if s, ok := j.seen[string(text)]; ok {
 		return s
 	}
-	s := j.chain.Open(j.ctx, guard.Channel{Name: name, Side: j.side})
+	s := j.open(guard.Channel{Name: name, Side: j.side})
 	var out screened
-	for _, step := range []func() guard.Step{func() guard.Step { return s.Write(text) }, s.Close} {
-		st := step()
-		for _, d := range st.Decisions {
-			j.decide(name, d)
-			if out.rule == "" && d.Mode == guard.Enforce && d.Verdict > guard.Allow {
-				out.guard, out.rule = d.Guard, d.Rule
-			}
-		}
-		for _, e := range st.Edits {
-			out.edits = append(out.edits, edit{e.Start, e.End, e.Text})
-		}
-	}
+	j.note(&out, name, s.Write(text))
+	j.note(&out, name, s.Close())
 	out.stop = s.Stopped()
+	j.done(s)
 	if len(text) <= maxSeenText && len(j.seen) < maxSeen {
 		j.seen[string(text)] = out
 	}
 	return out
+}
+
+// note adds to what is to be done with a text.
+func (j *judgement) note(out *screened, name string, st guard.Step) {
+	for _, d := range st.Decisions {
+		j.decide(name, d)
+		if out.rule == "" && d.Mode == guard.Enforce && d.Verdict > guard.Allow {
+			out.guard, out.rule = d.Guard, d.Rule
+		}
+	}
+	for _, e := range st.Edits {
+		out.edits = append(out.edits, edit{e.Start, e.End, e.Text})
+	}
 }

@@ -59,7 +59,7 @@ func (f *Format) NewStream(opt Options) *Stream {
 // Write takes the upstream's next bytes and returns what the client is sent
 // now, which is the stream's until its next call.
 func (s *Stream) Write(p []byte) []byte {
-	s.out = s.out[:0]
+	s.empty()
 	if s.ended {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (s *Stream) Write(p []byte) []byte {
 		case !f.gone:
 			f.own()
 		case !f.owned:
-			s.spare = append(s.spare, f)
+			s.keep(f)
 		}
 	}
 	s.borrowed = s.borrowed[:0]
@@ -99,8 +99,33 @@ func (s *Stream) release(f *frame) {
 	}
 	f.gone, f.seq = true, 0
 	if f.owned {
+		s.keep(f)
+	}
+}
+
+// What a stream keeps of memory that it does not need: frames, and bytes of each
+// and of what it gave out.
+const (
+	maxSpare      = 256
+	maxSpareBytes = 16 << 10
+)
+
+// keep puts a frame aside that has left.
+func (s *Stream) keep(f *frame) {
+	if cap(f.store) > maxSpareBytes {
+		f.store = nil
+	}
+	if len(s.spare) < maxSpare {
 		s.spare = append(s.spare, f)
 	}
+}
+
+// empty starts a call: what the last one gave out is the stream's again.
+func (s *Stream) empty() {
+	if cap(s.out) > maxSpareBytes {
+		s.out = nil
+	}
+	s.out = s.out[:0]
 }
 
 // emit sends a frame, with a member added to its payload if not nil.
@@ -113,7 +138,7 @@ func (s *Stream) emit(f *frame, member []byte) {
 // Close ends the upstream's answer: err is nil where it ended by itself. What
 // is held is decided, and the answer ends as its format wants.
 func (s *Stream) Close(err error) []byte {
-	s.out = s.out[:0]
+	s.empty()
 	if !s.ended && err == nil {
 		s.in.Close()
 		s.frames()
@@ -125,7 +150,7 @@ func (s *Stream) Close(err error) []byte {
 
 // Cut lets out the settled part of frames whose rest waits.
 func (s *Stream) Cut() []byte {
-	s.out = s.out[:0]
+	s.empty()
 	for i := range s.lanes {
 		if l := &s.lanes[i]; s.cuttable(l) {
 			s.out = l.head().appendPart(s.out)
