@@ -19,6 +19,8 @@ import (
 type Options struct {
 	Store  journal.Store
 	Agents Agents
+	// Others advance the runs of other kinds than turns.
+	Others map[journal.RunKind]Other
 	// Jobs has other processes wake runs; nil: their sweeps will.
 	Jobs Jobs
 	// Host is this machine's name: runs with a folder stay on it.
@@ -78,7 +80,7 @@ func New(o Options) (*Engine, error) {
 	if _, err := rand.Read(name); err != nil {
 		return nil, fmt.Errorf("name a worker: %w", err)
 	}
-	e.worker = journal.Worker{Owner: fmt.Sprintf("%s/%x", cmp.Or(o.Host, "worker"), name), Host: o.Host, Kinds: []journal.RunKind{journal.TurnRun}, Profiles: o.Profiles}
+	e.worker = journal.Worker{Owner: fmt.Sprintf("%s/%x", cmp.Or(o.Host, "worker"), name), Host: o.Host, Kinds: e.kinds(), Profiles: o.Profiles}
 	e.ctx, e.kill = context.WithCancelCause(context.Background())
 	e.wg.Go(e.sweep)
 	return e, nil
@@ -91,7 +93,8 @@ func (e *Engine) Worker() journal.Worker { return e.worker }
 
 // Task is a run that is to be started.
 type Task struct {
-	Tenant  string // empty: journal.DefaultTenant
+	Tenant  string     // empty: journal.DefaultTenant
+	Run     journal.ID // empty: made up
 	Session journal.ID
 	Parent  journal.ID
 	Profile string
@@ -109,39 +112,16 @@ type Task struct {
 // Start makes a run and advances it from here on, in the background. The run is
 // durable when Start returns.
 func (e *Engine) Start(ctx context.Context, task Task) (journal.Ref, error) {
-	id, err := e.ids.New(journal.RunPrefix)
-	if err != nil {
-		return journal.Ref{}, err
-	}
 	row := journal.Run{
-		Ref:  journal.Ref{Tenant: cmp.Or(task.Tenant, journal.DefaultTenant), Run: id},
+		Ref:  journal.Ref{Tenant: cmp.Or(task.Tenant, journal.DefaultTenant), Run: task.Run},
 		Kind: journal.TurnRun, Session: task.Session, Parent: task.Parent, Profile: task.Profile,
 		ProfileDigest: task.ProfileDigest, Starter: task.Starter, Capture: task.Capture, Workdir: task.Workdir,
 	}
-	if row.Workdir != "" {
-		row.Host = e.Host
-	}
-	created := run.Created{Stamp: run.At(time.Now()), Task: task.Text, Limits: task.Limits}
-	first, err := entryOf(created)
+	first, err := entryOf(run.Created{Stamp: run.At(time.Now()), Task: task.Text, Limits: task.Limits})
 	if err != nil {
 		return row.Ref, fmt.Errorf("start a run: %w", err)
 	}
-	var l journal.Lease
-	err = e.Store.Update(ctx, func(ctx context.Context, tx journal.Tx) (err error) {
-		if err = tx.Create(ctx, row); err != nil {
-			return err
-		}
-		if l, err = tx.Claim(ctx, row.Ref, e.worker, e.Lease); err != nil {
-			return err
-		}
-		_, err = tx.Append(ctx, l, first)
-		return err
-	})
-	if err != nil {
-		return row.Ref, fmt.Errorf("start a run: %w", err)
-	}
-	_, err = e.adopt(l, nil)
-	return row.Ref, err
+	return e.Begin(ctx, row, first)
 }
 
 // Resume takes a run up, in the background, whether it is due or not. A run that
@@ -157,7 +137,7 @@ func (e *Engine) Resume(ctx context.Context, ref journal.Ref) error {
 }
 
 // enter takes a run up with something to tell it first.
-func (e *Engine) enter(ctx context.Context, ref journal.Ref, first func(*tenure)) (*tenure, error) {
+func (e *Engine) enter(ctx context.Context, ref journal.Ref, first *Resolving) (*tenure, error) {
 	var l journal.Lease
 	err := e.Store.Update(ctx, func(ctx context.Context, tx journal.Tx) (err error) {
 		l, err = tx.Claim(ctx, ref, e.worker, e.Lease)
@@ -181,7 +161,7 @@ type Resolution struct {
 // the run. What the run does not take is an error, a *run.Rejection.
 func (e *Engine) Resolve(ctx context.Context, ref journal.Ref, r Resolution) error {
 	outcome := make(chan error, 1)
-	t, err := e.enter(ctx, ref, func(t *tenure) { outcome <- t.resolve(r) })
+	t, err := e.enter(ctx, ref, &Resolving{Resolution: r, outcome: outcome})
 	if err == nil {
 		select {
 		case err = <-outcome:
@@ -245,7 +225,7 @@ func (e *Engine) wake(ctx context.Context, ref journal.Ref) {
 }
 
 // adopt starts a tenure.
-func (e *Engine) adopt(l journal.Lease, first func(*tenure)) (*tenure, error) {
+func (e *Engine) adopt(l journal.Lease, first *Resolving) (*tenure, error) {
 	e.mu.Lock()
 	if e.closed {
 		e.mu.Unlock()

@@ -80,10 +80,6 @@ func (t told) with(m journal.Messages) told {
 
 // load reads the run: the last snapshot, and what came behind it.
 func (t *tenure) load() error {
-	var err error
-	if t.row, err = t.store.Run(t.ctx, t.lease.Ref); err != nil {
-		return err
-	}
 	var p replay
 	var at uint64 // where the snapshot was taken
 	s, err := t.store.Snapshot(t.ctx, t.lease.Ref)

@@ -128,7 +128,13 @@ func (t *tenure) flush(wait bool, to *journal.Change) error {
 	if to != nil {
 		t.status = rowStatus(to.Status)
 	}
-	fn := func(ctx context.Context, tx journal.Tx) error { return b.write(ctx, tx, t.lease, snapshot, to) }
+	row := t.row
+	fn := func(ctx context.Context, tx journal.Tx) error {
+		if err := b.write(ctx, tx, t.lease, snapshot, to); err != nil || to == nil {
+			return err
+		}
+		return Tell(ctx, tx, row, *to)
+	}
 	if !wait {
 		t.later(fn)
 		return nil

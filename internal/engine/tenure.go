@@ -64,8 +64,8 @@ func newTenure(e *Engine, l journal.Lease) *tenure {
 func (t *tenure) lose() { t.cancel(journal.ErrFenced) }
 
 // hold is the tenure, from its beginning to its end.
-func (t *tenure) hold(first func(*tenure)) {
-	err := t.advance(first)
+func (t *tenure) hold(first *Resolving) {
+	err := t.take(first)
 	var settled *journal.SettledError
 	if errors.Is(err, journal.ErrFenced) || errors.As(err, &settled) {
 		err = nil // another worker goes on with the run, or has ended it
@@ -86,15 +86,48 @@ func (t *tenure) hold(first func(*tenure)) {
 		t.e.Log.Error("a run was put off", "run", t.lease.Run, "err", err)
 		orphan = t.e.giveUp(t.lease, t.e.Lease) != nil
 	}
+	if t.row.Parent != "" {
+		t.e.poke(journal.Ref{Tenant: t.row.Tenant, Run: t.row.Parent})
+	}
 	if t.e.over(t, orphan) {
 		// Whoever poked found a tenure that did not look again.
 		t.e.wake(t.e.ctx, t.lease.Ref)
 	}
 }
 
-// advance takes the run up from the journal and goes on with it until it waits,
-// ends, or the tenure must.
-func (t *tenure) advance(first func(*tenure)) error {
+// take takes the run up: a turn is advanced here, and what is none by the Other of
+// its kind.
+func (t *tenure) take(first *Resolving) (err error) {
+	if t.row, err = t.store.Run(t.ctx, t.lease.Ref); err != nil {
+		return fmt.Errorf("take up run %s: %w", t.lease.Ref, err)
+	}
+	switch other := t.e.Others[t.row.Kind]; {
+	case t.row.Kind == journal.TurnRun:
+		return t.advance(first)
+	case other == nil:
+		return fmt.Errorf("take up run %s: nothing here advances a %s", t.lease.Ref, t.row.Kind)
+	default:
+		return t.other(other, first)
+	}
+}
+
+// other has a run advanced by the Other of its kind. A panic there is a bug, and
+// the run's alone.
+func (t *tenure) other(o Other, first *Resolving) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			t.e.Log.Error("panic", "run", t.lease.Run, "in", "a "+t.row.Kind, "value", v, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", v)
+		}
+	}()
+	return o.Advance(t.ctx, Hand{
+		Row: t.row, Lease: t.lease, Owner: t.e.worker.Owner, Poked: t.poked, Quit: t.e.quit, Resolve: first,
+	})
+}
+
+// advance goes on with a turn from what the journal says, until it waits, ends, or
+// the tenure must.
+func (t *tenure) advance(first *Resolving) error {
 	if err := t.load(); err != nil {
 		return fmt.Errorf("take up run %s: %w", t.lease.Ref, err)
 	}
@@ -107,7 +140,7 @@ func (t *tenure) advance(first func(*tenure)) error {
 		return fmt.Errorf("take up run %s under profile %q: %w", t.lease.Ref, t.row.Profile, err)
 	}
 	if first != nil {
-		first(t)
+		first.Answer(t.resolve(first.Resolution))
 	}
 	if err := t.look(); err != nil {
 		return err
