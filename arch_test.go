@@ -55,6 +55,9 @@ var rooms = map[string]room{
 		modules: []string{"github.com/oklog/ulid/v2"},
 	},
 	"internal/wire": {rooms: []string{"guard", "internal/sse"}},
+	"internal/sandbox": {modules: []string{
+		"github.com/elastic/go-seccomp-bpf", "github.com/landlock-lsm/go-landlock", "golang.org/x/sys",
+	}},
 	"internal/tool": {modules: []string{
 		"github.com/go-json-experiment/json", "github.com/santhosh-tekuri/jsonschema/v6",
 	}},

