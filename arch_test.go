@@ -41,9 +41,10 @@ var rooms = map[string]room{
 	},
 	"internal/journal": {modules: []string{"github.com/go-json-experiment/json", "github.com/oklog/ulid"}},
 	"internal/journal/sqlite": {
-		rooms:   []string{"internal/journal"},
+		rooms:   []string{"internal/journal", "internal/seal"},
 		modules: []string{"github.com/pressly/goose", "modernc.org/sqlite"},
 	},
+	"internal/seal": {},
 	"internal/journal/journaltest": {
 		rooms:   []string{"internal/journal"},
 		modules: []string{"github.com/google/go-cmp"},

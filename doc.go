@@ -107,6 +107,11 @@
 // ids, leases, snapshots and what remains of a run after its end, and reads no
 // payload but its own. It does not know internal/run.
 //
+// # Package internal/seal
+//
+// Keys, and what is sealed with them: bound to its place, under the newest key,
+// opened by any that there is. Rotation is one more line in a file.
+//
 // # Package internal/journal/sqlite
 //
 // The journal in one SQLite file that any number of processes of a machine may

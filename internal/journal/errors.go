@@ -16,6 +16,10 @@ var (
 	ErrFull = errors.New("no space left for the journal")
 	// ErrPurged: the payload was purged.
 	ErrPurged = errors.New("the payload was purged")
+	// ErrSealed: the payload is sealed, and the key that opens it is not here.
+	ErrSealed = errors.New("it is sealed under a key that is not here")
+	// ErrExists: there is one already.
+	ErrExists = errors.New("it is there already")
 	// ErrAltered: what was read is not what was written.
 	ErrAltered = errors.New("it was altered")
 	// ErrClosed: the store is closed.

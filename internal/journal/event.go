@@ -96,8 +96,10 @@ type Record struct {
 	Kind    string
 	Version int // the payload's member "v"
 	Content Content
-	// Payload is what [Entry.Encode] gave; nil if the payload was purged.
+	// Payload is what [Entry.Encode] gave; nil if the payload was purged, and if
+	// Unread says why it could not be read: ErrSealed or ErrAltered.
 	Payload json.RawMessage
+	Unread  error
 	Purged  time.Time // when the payload was purged; zero if it is there
 	Digest  Digest    // keyed digest of the payload, kept when that is purged
 	Link    Link
@@ -107,6 +109,9 @@ type Record struct {
 func (r Record) Decode(v any) error {
 	if !r.Purged.IsZero() {
 		return fmt.Errorf("event %d of %s (%s): %w at %s", r.Seq, r.Ref, r.Kind, ErrPurged, r.Purged.Format(time.RFC3339))
+	}
+	if r.Unread != nil {
+		return fmt.Errorf("event %d of %s (%s): %w", r.Seq, r.Ref, r.Kind, r.Unread)
 	}
 	if err := json.Unmarshal(r.Payload, v); err != nil {
 		return fmt.Errorf("decode event %d of %s (%s, version %d): %w", r.Seq, r.Ref, r.Kind, r.Version, err)

@@ -65,6 +65,10 @@ type Reader interface {
 	// Questions lists approvals, the newest first.
 	Questions(ctx context.Context, q QuestionQuery) ([]Question, error)
 
+	// Secrets returns what is kept of a kind for an owner, in order of its names,
+	// as far as its time has not passed.
+	Secrets(ctx context.Context, tenant, kind, owner string) ([]Secret, error)
+
 	// Find returns the one id of a run or an approval that begins with what
 	// [Partial] made of a person's typing; ErrNotFound, or an *AmbiguousError.
 	Find(ctx context.Context, tenant, partial string) (ID, error)
@@ -98,6 +102,7 @@ type Tx interface {
 	RunWriter
 	LogWriter
 	QuestionWriter
+	SecretWriter
 	Sweeper
 }
 

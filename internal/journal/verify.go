@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -11,6 +12,7 @@ type Report struct {
 	Ref    Ref
 	Events uint64 // that fit the chain
 	Purged uint64 // of these, without payload
+	Sealed uint64 // of these, with one that no key here opens: it was not held against its digest
 	Tail   Tail   // the end of the part that fits
 	// Broken says where the chain breaks first; nil if it is whole.
 	Broken *Broken
@@ -48,6 +50,9 @@ func Verify(ctx context.Context, s Store, ref Ref, expect Link) (Report, error) 
 		rep.Events++
 		if !r.Purged.IsZero() {
 			rep.Purged++
+		}
+		if errors.Is(r.Unread, ErrSealed) {
+			rep.Sealed++
 		}
 		rep.Tail = next
 		passed = passed || r.Link == expect
@@ -91,6 +96,13 @@ func misfit(key Key, tail Tail, r Record) string {
 	switch {
 	case r.Seq != tail.Seq+1:
 		return fmt.Sprintf("missing: the next one there is %d", r.Seq)
+	case errors.Is(r.Unread, ErrSealed):
+		if r.chain(tail.Link) != r.Link {
+			return "its link does not follow: it, or the event before it, was altered"
+		}
+		return ""
+	case r.Unread != nil:
+		return "its payload was altered after " + r.At.Format(time.RFC3339)
 	case r.Purged.IsZero() && r.Payload == nil:
 		return "its payload is gone, and nothing says that it was purged"
 	case r.Purged.IsZero() && key.Digest(r.Payload) != r.Digest:

@@ -21,6 +21,9 @@ import (
 type Options struct {
 	Now       func() time.Time
 	Retention journal.Retention
+	// Seal asks for a store that has a key to seal with; two over the same data
+	// have the same. A store may have one unasked.
+	Seal bool
 }
 
 // An Opener opens the store that lies in an empty or known directory. Opened
@@ -42,6 +45,7 @@ func Exercise(t *testing.T, open Opener) {
 		{"questions", questionTests},
 		{"capture", captureTests},
 		{"requests", requestTests},
+		{"secrets", secretTests},
 		{"follow", followTests},
 		{"writing", writingTests},
 	} {
@@ -49,7 +53,7 @@ func Exercise(t *testing.T, open Opener) {
 			for _, test := range part.tests {
 				t.Run(test.name, func(t *testing.T) {
 					t.Parallel()
-					test.run(newWorld(t, open))
+					test.run(newWorld(t, open, part.name == "secrets"))
 				})
 			}
 		})
@@ -104,11 +108,11 @@ type world struct {
 	again func() journal.Store // opens the same store once more
 }
 
-func newWorld(t *testing.T, open Opener) *world {
+func newWorld(t *testing.T, open Opener, seal bool) *world {
 	clock, dir := NewClock(), t.TempDir()
 	w := &world{T: t, ctx: t.Context(), clock: clock, ids: journal.NewIDs(clock.Now, rand.Reader)}
 	w.again = func() journal.Store {
-		s := open(t, dir, Options{Now: clock.Now})
+		s := open(t, dir, Options{Now: clock.Now, Seal: seal})
 		t.Cleanup(func() {
 			if err := s.Close(); err != nil {
 				t.Errorf("close: %v", err)

@@ -162,7 +162,12 @@ func written(tb testing.TB) int64 {
 
 func newRunID(tb testing.TB) journal.ID {
 	tb.Helper()
-	id, err := journal.NewIDs(time.Now, rand.Reader).New(journal.RunPrefix)
+	return newID(tb, journal.RunPrefix)
+}
+
+func newID(tb testing.TB, p journal.Prefix) journal.ID {
+	tb.Helper()
+	id, err := journal.NewIDs(time.Now, rand.Reader).New(p)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -21,9 +21,13 @@ func (t *txn) hold(ctx context.Context, ref journal.Ref, digest journal.Digest, 
 	if err != nil {
 		return err
 	}
+	id, sealed, err := t.seal(blobColumn(ref.Tenant, digest[:]), pack(body))
+	if err != nil {
+		return err
+	}
 	return t.exec(ctx, `
 		INSERT INTO blobs (tenant, digest, v, key_id, refs, body) VALUES (?, ?, ?, ?, 1, ?)
-		ON CONFLICT DO UPDATE SET refs = refs + 1`, ref.Tenant, digest[:], rowVersion, plain, pack(body))
+		ON CONFLICT DO UPDATE SET refs = refs + 1`, ref.Tenant, digest[:], rowVersion, id, sealed)
 }
 
 // ended is a run whose payloads' time has come.
@@ -43,6 +47,9 @@ func (t *txn) Purge(ctx context.Context, limit int) (int, error) {
 	due, err := collect(rows, func(e *ended) []any { return []any{&e.Tenant, &e.Run, &e.capture, &e.at} })
 	if err != nil {
 		return 0, fmt.Errorf("find what to purge: %w", t.note(err))
+	}
+	if err := t.purgeSecrets(ctx, limit); err != nil {
+		return 0, fmt.Errorf("purge secrets: %w", err)
 	}
 	for _, e := range due {
 		if err := t.purge(ctx, e); err != nil {

@@ -79,8 +79,12 @@ func (t *txn) append(ctx context.Context, ref journal.Ref, tl *tail, e journal.E
 		}
 		payload = nil
 	}
+	id, sealed, err := t.seal(eventColumn(ref, r.Seq), pack(payload))
+	if err != nil {
+		return err
+	}
 	err = t.exec(ctx, insertEvent, r.Tenant, r.Run, r.Seq, r.At.UnixMicro(), r.Kind, r.Version, r.Content,
-		plain, pack(payload), r.Digest[:], r.Link[:])
+		id, sealed, r.Digest[:], r.Link[:])
 	if err != nil {
 		return err
 	}
@@ -100,8 +104,12 @@ func (t *txn) Save(ctx context.Context, l journal.Lease, s journal.Snapshot) err
 		return fail(fmt.Errorf("the log ends at %d: a snapshot is of its end", tl.Seq))
 	}
 	digest := t.s.key.Snapshot(l.Ref, s)
+	id, sealed, err := t.seal(snapshotColumn(l.Ref, s.Seq), pack(s.State))
+	if err != nil {
+		return fail(err)
+	}
 	err = t.exec(ctx, `INSERT OR REPLACE INTO snapshots (tenant, run, seq, version, key_id, state, digest) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		l.Tenant, l.Run, s.Seq, s.Version, plain, pack(s.State), digest[:])
+		l.Tenant, l.Run, s.Seq, s.Version, id, sealed, digest[:])
 	if err != nil {
 		return fail(err)
 	}

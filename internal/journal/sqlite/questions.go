@@ -17,10 +17,14 @@ func (t *txn) Ask(ctx context.Context, l journal.Lease, q journal.Question) erro
 	if _, err := t.held(ctx, l); err != nil {
 		return fail(err)
 	}
-	err := t.exec(ctx, `
+	key, shown, err := t.seal(shownColumn(l.Ref, q.ID), q.Shown)
+	if err != nil {
+		return fail(err)
+	}
+	err = t.exec(ctx, `
 		INSERT INTO questions (tenant, question, v, key_id, run, about, subject, digest, shown, not_by, asked_at, expires_at, state, decider, said)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', '', '')`,
-		l.Tenant, q.ID, rowVersion, plain, l.Run, q.About, q.Subject, q.Digest[:], []byte(q.Shown), q.NotBy, t.at.UnixMicro(), micros(q.Expires))
+		l.Tenant, q.ID, rowVersion, key, l.Run, q.About, q.Subject, q.Digest[:], shown, q.NotBy, t.at.UnixMicro(), micros(q.Expires))
 	if err != nil {
 		return fail(err)
 	}
@@ -63,9 +67,13 @@ func (t *txn) Decide(ctx context.Context, tenant string, id journal.ID, d journa
 	if err := t.Wake(ctx, q.Ref, t.at); err != nil {
 		return fail(err)
 	}
+	key, said, err := t.sealText(saidColumn(q.Ref, id), d.Text)
+	if err != nil {
+		return fail(err)
+	}
 	err = t.exec(ctx, `
-		UPDATE questions SET state = ?, decider = ?, said = ?, decided_at = ?
-		WHERE tenant = ? AND question = ? AND state = 'pending'`, d.State, d.By, d.Text, t.at.UnixMicro(), tenant, id)
+		UPDATE questions SET state = ?, decider = ?, said = ?, said_key = ?, decided_at = ?
+		WHERE tenant = ? AND question = ? AND state = 'pending'`, d.State, d.By, said, key, t.at.UnixMicro(), tenant, id)
 	if err != nil {
 		return fail(err)
 	}

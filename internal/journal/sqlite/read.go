@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/stoplog/stoplog/internal/journal"
+	"github.com/stoplog/stoplog/internal/seal"
 )
 
 // reader implements [journal.Reader] on a pool or in a transaction.
@@ -17,7 +19,9 @@ type reader struct {
 		QueryContext(context.Context, string, ...any) (*sql.Rows, error)
 		QueryRowContext(context.Context, string, ...any) *sql.Row
 	}
-	key journal.Key
+	key  journal.Key
+	ring *seal.Ring
+	now  func() time.Time
 }
 
 type nullTime = sql.NullInt64
@@ -135,7 +139,8 @@ func (r reader) Runs(ctx context.Context, q journal.RunQuery) ([]journal.Run, er
 
 // A purged event shows no payload, even if another run still holds an equal one.
 const selectEvents = `
-SELECT e.seq, e.at, e.kind, e.version, e.content, coalesce(e.payload, b.body), e.purged_at, e.digest, e.chain
+SELECT e.seq, e.at, e.kind, e.version, e.content, coalesce(e.payload, b.body),
+	e.payload IS NULL, coalesce(b.key_id, e.key_id), e.purged_at, e.digest, e.chain
 FROM events AS e LEFT JOIN blobs AS b
 	ON e.payload IS NULL AND e.purged_at IS NULL AND b.tenant = e.tenant AND b.digest = e.digest
 WHERE e.tenant = ? AND e.run = ? AND e.seq > ? ORDER BY e.seq LIMIT ?`
@@ -144,11 +149,13 @@ WHERE e.tenant = ? AND e.run = ? AND e.seq > ? ORDER BY e.seq LIMIT ?`
 type eventRow struct {
 	journal.Record
 	at, purged   nullTime
+	apart        bool // the payload lies in blobs
+	keyID        string
 	digest, link []byte
 }
 
 func (e *eventRow) dst() []any {
-	return []any{&e.Seq, &e.at, &e.Kind, &e.Version, &e.Content, (*[]byte)(&e.Payload), &e.purged, &e.digest, &e.link}
+	return []any{&e.Seq, &e.at, &e.Kind, &e.Version, &e.Content, (*[]byte)(&e.Payload), &e.apart, &e.keyID, &e.purged, &e.digest, &e.link}
 }
 
 // eventPage bounds a query of events: small enough that no read transaction stays
@@ -189,7 +196,8 @@ func (r reader) events(ctx context.Context, ref journal.Ref, after uint64) ([]jo
 	records := make([]journal.Record, len(found))
 	for i, e := range found {
 		e.Ref, e.At, e.Purged = ref, moment(e.at), moment(e.purged)
-		e.Payload, err = unpack(e.Payload)
+		e.Ref = ref
+		err := r.openEvent(&e)
 		if err := errors.Join(err, into(e.Digest[:], e.digest), into(e.Link[:], e.link)); err != nil {
 			return nil, fmt.Errorf("event %d: %w", e.Seq, err)
 		}
@@ -201,8 +209,12 @@ func (r reader) events(ctx context.Context, ref journal.Ref, after uint64) ([]jo
 // Snapshot implements [journal.Reader].
 func (r reader) Snapshot(ctx context.Context, ref journal.Ref) (s journal.Snapshot, err error) {
 	var digest []byte
-	err = r.q.QueryRowContext(ctx, `SELECT seq, version, state, digest FROM snapshots WHERE tenant = ? AND run = ?`,
-		ref.Tenant, ref.Run).Scan(&s.Seq, &s.Version, &s.State, &digest)
+	var key string
+	err = r.q.QueryRowContext(ctx, `SELECT seq, version, key_id, state, digest FROM snapshots WHERE tenant = ? AND run = ?`,
+		ref.Tenant, ref.Run).Scan(&s.Seq, &s.Version, &key, &s.State, &digest)
+	if err == nil {
+		s.State, err = r.open(snapshotColumn(ref, s.Seq), key, s.State)
+	}
 	if err == nil {
 		s.State, err = unpack(s.State)
 	}
@@ -216,7 +228,7 @@ func (r reader) Snapshot(ctx context.Context, ref journal.Ref) (s journal.Snapsh
 }
 
 const selectQuestion = `
-SELECT tenant, question, run, about, subject, digest, shown, not_by, asked_at, expires_at, state, decider, said, decided_at, used_at
+SELECT tenant, question, run, about, subject, digest, key_id, shown, not_by, asked_at, expires_at, state, decider, said_key, said, decided_at, used_at
 FROM questions `
 
 // questionRow is a row of questions as it is read.
@@ -224,14 +236,18 @@ type questionRow struct {
 	journal.Question
 	asked, expires, decided, used nullTime
 	digest                        []byte
+	key, saidKey                  string
 }
 
 func (q *questionRow) dst() []any {
-	return []any{&q.Tenant, &q.ID, &q.Run, &q.About, &q.Subject, &q.digest, (*[]byte)(&q.Shown), &q.NotBy, &q.asked, &q.expires, &q.State,
-		&q.By, &q.Text, &q.decided, &q.used}
+	return []any{&q.Tenant, &q.ID, &q.Run, &q.About, &q.Subject, &q.digest, &q.key, (*[]byte)(&q.Shown), &q.NotBy, &q.asked, &q.expires, &q.State,
+		&q.By, &q.saidKey, &q.Text, &q.decided, &q.used}
 }
 
-func (q *questionRow) value() (journal.Question, error) {
+func (q *questionRow) value(r reader) (journal.Question, error) {
+	if err := r.openQuestion(q); err != nil {
+		return journal.Question{}, err
+	}
 	q.Asked, q.Expires, q.Decided, q.Used = moment(q.asked), moment(q.expires), moment(q.decided), moment(q.used)
 	return q.Question, into(q.Digest[:], q.digest)
 }
@@ -243,7 +259,7 @@ func (r reader) Question(ctx context.Context, tenant string, id journal.ID) (jou
 	if err != nil {
 		return journal.Question{}, fmt.Errorf("read approval %s: %w", id, mapError(err))
 	}
-	return row.value()
+	return row.value(r)
 }
 
 // Questions implements [journal.Reader].
@@ -263,7 +279,13 @@ func (r reader) Questions(ctx context.Context, q journal.QuestionQuery) ([]journ
 	}
 	questions := make([]journal.Question, len(found))
 	for i := range found {
-		if questions[i], err = found[i].value(); err != nil {
+		questions[i], err = found[i].value(r)
+		if errors.Is(err, journal.ErrSealed) || errors.Is(err, journal.ErrAltered) {
+			// One that cannot be read hides no other; asked for alone it says so.
+			found[i].key, found[i].Shown, found[i].saidKey, found[i].Text = plain, nil, plain, ""
+			questions[i], err = found[i].value(r)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("list approvals: %w", err)
 		}
 	}

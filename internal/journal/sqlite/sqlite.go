@@ -44,6 +44,7 @@ import (
 	"modernc.org/sqlite" // also registers the driver
 
 	"github.com/stoplog/stoplog/internal/journal"
+	"github.com/stoplog/stoplog/internal/seal"
 )
 
 // Options of a store; the zero value is the default.
@@ -52,6 +53,9 @@ type Options struct {
 	Now func() time.Time
 	// Retention says how long payloads stay after the end of their run.
 	Retention journal.Retention
+	// Seal has the keys that payloads are sealed with. Nil: they lie in the file as
+	// they are, what was sealed before is not read, and secrets are refused.
+	Seal *seal.Ring
 	// MaxBytes bounds the file; 0 is no bound. A write that would pass it fails
 	// with journal.ErrFull, as on a full disk.
 	MaxBytes int64
@@ -101,7 +105,7 @@ func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err := s.open(ctx, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), s.closePools())
 	}
-	s.reader = reader{q: s.read, key: s.key}
+	s.reader = reader{q: s.read, key: s.key, ring: o.Seal, now: o.Now}
 	s.writer = newWriter(s)
 	return s, nil
 }

@@ -11,9 +11,6 @@ import (
 // rowVersion is the form of rows that this program writes.
 const rowVersion = 1
 
-// plain is the key id of what is stored unsealed.
-const plain = ""
-
 // txn is a transaction of the writer. It serves the ops of a group in turn.
 type txn struct {
 	reader

@@ -221,7 +221,7 @@ func (w *writer) attempt(group []*op) error {
 		}
 		return nil
 	}
-	t := &txn{reader: reader{q: tx, key: w.s.key}, s: w.s, tx: tx, stmts: w.stmts}
+	t := &txn{reader: reader{q: tx, key: w.s.key, ring: w.s.options.Seal, now: w.s.now}, s: w.s, tx: tx, stmts: w.stmts}
 	wrote := 0
 	for _, o := range group {
 		o.err = t.run(o, len(group) > 1)
