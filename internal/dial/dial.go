@@ -14,13 +14,23 @@
 // What came over the wire is what the caller gets: no redirect is followed and
 // no body is decompressed.
 //
-// A call waits for a connection, for TLS and for the answer's header only so
-// long, and for its body as long as the request's context lets it: a stream may
-// last.
+// A call waits for a connection, for TLS, for the answer's header and for each
+// next piece of its body only so long; how long the whole takes is the request's
+// context's business: a stream may last.
+//
+//	what                     default    where it is set
+//	a connection, and TLS    10s        Options.ConnectTimeout
+//	the answer's header      10m        Options.HeaderTimeout
+//	the body's next bytes    5m         Options.IdleTimeout
+//	an idle connection       90s        kept no longer
+//	a silent HTTP/2 peer     30s + 15s  a ping, and its answer
 package dial
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http"
@@ -38,17 +48,30 @@ type Options struct {
 	// each only scheme, host and port count. What is not such a URL allows nothing.
 	Allow []string
 	// EnvironmentProxy lets HTTP_PROXY, HTTPS_PROXY and NO_PROXY choose the way.
-	// Left out, connections go straight to the place.
+	// Left out, connections go straight to the place, or through Proxy.
 	EnvironmentProxy bool
+	// Proxy is the way to every place; nil is none. It is an http, https or
+	// socks5 URL, and may hold the proxy's own credentials.
+	Proxy *url.URL
+	// RootCAs are the authorities that servers' certificates must come from; nil
+	// is the system's.
+	RootCAs *x509.CertPool
+	// ConnectTimeout is how long a connection may take, and then TLS; 0 is 10
+	// seconds.
+	ConnectTimeout time.Duration
 	// HeaderTimeout is how long an answer's header may take once the request is
 	// written; 0 is 10 minutes, which is what providers' own clients wait: an
 	// unstreamed answer has its header when the model is done.
 	HeaderTimeout time.Duration
+	// IdleTimeout is how long a body may say nothing while it is being read; 0 is
+	// 5 minutes. Providers ping a stream in which a model thinks.
+	IdleTimeout time.Duration
 }
 
 const (
 	connectTimeout = 10 * time.Second
 	headerTimeout  = 10 * time.Minute
+	silenceTimeout = 5 * time.Minute
 	// A gateway has few hosts and many streams: connections are kept per host as
 	// they were needed, and let go when they were idle for longer than providers
 	// hold them.
@@ -63,12 +86,17 @@ const (
 // several goroutines, and has a method CloseIdleConnections, which a client's
 // method of that name calls.
 func Transport(o Options) http.RoundTripper {
-	t := pool(&net.Dialer{Timeout: connectTimeout})
-	if o.EnvironmentProxy {
+	t := pool(&net.Dialer{Timeout: cmp.Or(o.ConnectTimeout, connectTimeout)})
+	t.TLSHandshakeTimeout = cmp.Or(o.ConnectTimeout, connectTimeout)
+	t.ResponseHeaderTimeout = cmp.Or(o.HeaderTimeout, headerTimeout)
+	switch {
+	case o.EnvironmentProxy:
 		t.Proxy = http.ProxyFromEnvironment
+	case o.Proxy != nil:
+		t.Proxy = http.ProxyURL(o.Proxy)
 	}
-	if o.HeaderTimeout > 0 {
-		t.ResponseHeaderTimeout = o.HeaderTimeout
+	if o.RootCAs != nil {
+		t.TLSClientConfig = &tls.Config{RootCAs: o.RootCAs}
 	}
 	var allowed []string
 	for _, place := range o.Allow {
@@ -83,6 +111,7 @@ func Transport(o Options) http.RoundTripper {
 	return &transport{
 		pool:    t,
 		allowed: allowed,
+		silence: cmp.Or(o.IdleTimeout, silenceTimeout),
 		allows:  func(origin, _ string) bool { return slices.Contains(allowed, origin) },
 	}
 }
@@ -145,6 +174,7 @@ func (e *RefusedError) Error() string {
 type transport struct {
 	pool    *http.Transport
 	allowed []string // for the error
+	silence time.Duration
 	allows  func(origin, host string) bool
 }
 
@@ -162,7 +192,10 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, &RefusedError{Target: origin, Allowed: t.allowed}
 		}
 	}
-	return t.pool.RoundTrip(r)
+	if t.silence == 0 {
+		return t.pool.RoundTrip(r)
+	}
+	return t.watched(r)
 }
 
 // CloseIdleConnections closes the connections that no call uses now.
