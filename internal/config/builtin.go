@@ -24,8 +24,8 @@ func Builtin() *Config {
 		Listen:       defaultListen,
 		MaxBodyBytes: defaultMaxBody,
 		Upstreams: []Upstream{
-			{Name: "openai", Protocol: OpenAI, BaseURL: "https://api.openai.com/v1", Zone: "external"},
-			{Name: "anthropic", Protocol: Anthropic, BaseURL: "https://api.anthropic.com", Zone: "external"},
+			{Name: "openai", Protocol: OpenAI, BaseURL: "https://api.openai.com/v1", Zone: "external", Reach: defaultReach()},
+			{Name: "anthropic", Protocol: Anthropic, BaseURL: "https://api.anthropic.com", Zone: "external", Reach: defaultReach()},
 		},
 		Guards: []Guard{
 			{Name: "secrets", Rules: []string{"secrets", "credentials"}, Verdict: guard.Redact},

@@ -75,6 +75,7 @@ type Upstream struct {
 	BaseURL string
 	Key     Key
 	Zone    string // local, private or external
+	Reach          // of one at an address
 	// Cassettes are the files that the globs of the configuration match, by
 	// name, each once. They are named from the working directory.
 	Cassettes []string
@@ -84,9 +85,10 @@ type Upstream struct {
 // Key says where an upstream's key is. The zero Key is none: the caller's own
 // key passes through.
 type Key struct {
-	Env  string // the environment variable that holds it, or
-	File string // the file that does, named from the working directory
-	At   diag.Span
+	Env     string   // the environment variable that holds it, or
+	File    string   // the file that does, named from the working directory, or
+	Command []string // the program, with its arguments, that prints it
+	At      diag.Span
 }
 
 // Guard is a named set of rules and what is done with what they find.

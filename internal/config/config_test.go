@@ -113,8 +113,18 @@ func TestBuiltinIsPinned(t *testing.T) {
 listen: "127.0.0.1:4180"
 max_body_bytes: 33554432
 upstreams:
-  openai: {protocol: openai, base_url: https://api.openai.com/v1, zone: external}
-  anthropic: {protocol: anthropic, base_url: https://api.anthropic.com, zone: external}
+  openai:
+    protocol: openai
+    base_url: https://api.openai.com/v1
+    zone: external
+    timeouts: {connect: "10s", header: "10m", idle: "5m"}
+    retries: 2
+  anthropic:
+    protocol: anthropic
+    base_url: https://api.anthropic.com
+    zone: external
+    timeouts: {connect: "10s", header: "10m", idle: "5m"}
+    retries: 2
 guards:
   secrets: {rules: [secrets, credentials], verdict: redact}
   pii: {rules: [pii], verdict: redact}
@@ -235,7 +245,7 @@ func TestListen(t *testing.T) {
 // TestNoErrorShowsAKey plants a key wherever a person may put one.
 func TestNoErrorShowsAKey(t *testing.T) {
 	const key = "sk-not-shown-0123456789"
-	for _, file := range []string{"testdata/err/key.yaml", "testdata/err/store.yaml", "testdata/err/syntax-secret.yaml"} {
+	for _, file := range []string{"testdata/err/key.yaml", "testdata/err/reach.yaml", "testdata/err/store.yaml", "testdata/err/syntax-secret.yaml"} {
 		_, err := Load(file)
 		var list diag.List
 		if !errors.As(err, &list) {

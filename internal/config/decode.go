@@ -41,7 +41,9 @@ type (
 		flawed                                   bool // something in it was reported: that something is missing may follow from it
 		name, protocol, baseURL, key, zone, pace at[string]
 
-		cassettes names
+		keyCommand names
+		cassettes  names
+		reach      reachDecl
 	}
 	guardDecl struct {
 		flawed  bool // as upstreamDecl's
@@ -121,19 +123,35 @@ func (d decoder) upstream(name at[string], n node) upstreamDecl {
 		case "base_url":
 			u.baseURL = d.text(m.value, m.key)
 		case "key":
-			u.key = d.key(m.value)
+			d.upstreamKey(&u, m.value)
 		case "zone":
 			u.zone = d.oneOf(m.value, m.key, "local", "private", "external")
 		case "cassettes":
 			u.cassettes = d.texts(m.value, m.key)
 		case "pace":
 			u.pace = d.oneOf(m.value, m.key, "none", "real")
+		default:
+			d.reach(&u.reach, m)
 		}
 	}
 	return u
 }
 
 var keyForm = regexp.MustCompile(`^(env:[A-Za-z_][A-Za-z0-9_]*|file:\PC+)$`)
+
+// upstreamKey reads where an upstream's key is: in the environment, in a file, or
+// in what a command prints.
+func (d decoder) upstreamKey(u *upstreamDecl, n node) {
+	if n.kind != mapping {
+		u.key = d.key(n)
+		return
+	}
+	u.key = at[string]{span: n.span}
+	members, _ := d.members(n, keyShape)
+	for _, m := range members {
+		u.keyCommand = d.words(m.value, m.key)
+	}
+}
 
 // key reads where a key is. What stands there instead may be the key itself, so
 // neither the message nor the line shows it.
@@ -144,7 +162,7 @@ func (d decoder) key(n node) at[string] {
 	if n.kind == broken {
 		return at[string]{span: n.span}
 	}
-	refused := d.diagnostic(n.span, "write env:NAME or file:PATH, and replace the key if this was one",
+	refused := d.diagnostic(n.span, "write env:NAME, file:PATH or {command: [PROGRAM, …]}, and replace the key if this was one",
 		"a key is not written into the configuration")
 	refused.Source = ""
 	d.list = append(d.list, refused)
@@ -307,6 +325,22 @@ func (d decoder) anyTexts(n node, what string) names {
 		all.value = append(all.value, t)
 	}
 	all.set = len(all.value) > 0 || len(n.items) == 0
+	return all
+}
+
+// words reads a program and its arguments, of which some may be alike.
+func (d decoder) words(n node, what string) names {
+	all := names{span: n.span}
+	if !d.is(n, list, what) {
+		return all
+	}
+	for _, item := range n.items {
+		t := d.text(item, "an item of "+what)
+		all.value, all.set = append(all.value, t), true
+	}
+	if len(n.items) == 0 {
+		d.errorf(n.span, "", "%s is an empty list", what)
+	}
 	return all
 }
 

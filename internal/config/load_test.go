@@ -97,13 +97,14 @@ upstreams:
 	if want := filepath.Join(dir, "tapes/one.cassette"); len(tapes.Cassettes) != 1 || tapes.Cassettes[0] != want {
 		t.Errorf("cassettes %q, want %q", tapes.Cassettes, want)
 	}
-	keys, err := c.ReadKeys(env(nil))
+	found, err := c.ReadSecrets(env(nil))
+	keys := found.Keys
 	if err != nil || keys["openai"] != "k-1" || len(keys) != 1 {
 		t.Errorf("keys %v, error %v; want the file's content alone", keys, err)
 	}
 }
 
-func TestReadKeys(t *testing.T) {
+func TestReadSecrets(t *testing.T) {
 	dir := t.TempDir()
 	save(t, filepath.Join(dir, "good"), " k-file \n")
 	save(t, filepath.Join(dir, "empty"), "\n")
@@ -118,23 +119,37 @@ upstreams:
   empty: {protocol: openai, base_url: https://a.example, key: file:empty}
   two: {protocol: openai, base_url: https://a.example, key: file:two}
   gone: {protocol: openai, base_url: https://a.example, key: file:gone}
+  said: {protocol: openai, base_url: https://a.example, key: {command: [echo, " k-said "]}}
+  mute: {protocol: openai, base_url: https://a.example, key: {command: ["true"]}}
+  long: {protocol: openai, base_url: https://a.example, key: {command: [printf, "k-1\\nk-2"]}}
+  fails: {protocol: openai, base_url: https://a.example, key: {command: [sh, -c, "echo k-out; exit 3"]}}
+  headed: {protocol: openai, base_url: https://a.example, headers: {Api-Key: file:good, X-B: env:UNSET}, proxy: env:PROXY}
+  lost: {protocol: openai, base_url: https://a.example, proxy: env:SET}
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := c.ReadKeys(env(map[string]string{"SET": "k-env\n"}))
-	if want := map[string]string{"set": "k-env", "good": "k-file"}; !maps.Equal(keys, want) {
-		t.Errorf("keys %v, want %v", keys, want)
+	found, err := c.ReadSecrets(env(map[string]string{"SET": "k-env\n", "PROXY": "http://u:k-p@proxy.example:1"}))
+	if want := map[string]string{"set": "k-env", "good": "k-file", "said": "k-said"}; !maps.Equal(found.Keys, want) {
+		t.Errorf("keys %v, want %v", found.Keys, want)
+	}
+	if want := map[string]string{"Api-Key": "k-file"}; !maps.Equal(found.Headers["headed"], want) || found.Proxies["headed"] != "http://u:k-p@proxy.example:1" {
+		t.Errorf("headers %v, proxies %v", found.Headers, found.Proxies)
 	}
 	var list diag.List
-	if !errors.As(err, &list) || len(list) != 4 {
-		t.Fatalf("got %v, want four missing keys", err)
+	if !errors.As(err, &list) || len(list) != 9 {
+		t.Fatalf("got %v, want nine that are missing", err)
 	}
 	for i, want := range []string{
 		`:5:63: upstream "unset" has no key: environment variable UNSET is not set`,
 		`:7:63: upstream "empty" has no key: file `,
 		`:8:61: upstream "two" has no key: file `,
 		`:9:62: upstream "gone" has no key: open `,
+		`:11:72: upstream "mute" has no key: command true must print the key, alone on one line`,
+		`:12:72: upstream "long" has no key: command printf must print the key, alone on one line`,
+		`:13:73: upstream "fails" has no key: command sh: exit status 3`,
+		`:14:94: upstream "headed" has no header X-B: environment variable UNSET is not set`,
+		`:15:64: upstream "lost" has no proxy: not the URL of a proxy`,
 	} {
 		if got := list[i].String(); !strings.HasPrefix(got, file+want) || strings.Contains(got, "k-") {
 			t.Errorf("got %s, want %s%s…", got, file, want)

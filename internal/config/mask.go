@@ -7,14 +7,15 @@ import (
 )
 
 // What a line of a configuration may hold that must not be shown: a key that is
-// written out, which is refused and would otherwise be quoted in the refusal,
+// written out (as an upstream's or in a header of it), which is refused and would
+// otherwise be quoted in the refusal,
 // the credentials and the query of a URL, and the password of a database. Each
 // pattern's group is hidden.
 var masked = []*regexp.Regexp{
 	regexp.MustCompile(`://(\S*)@`),
 	regexp.MustCompile(`://[^\s?]*\?([^\s"']*)`),
 	regexp.MustCompile(`(?i)\bpassword\s*=\s*(\S+)`),
-	regexp.MustCompile(`\bkey["']?\s*:\s*(\S.*)`),
+	regexp.MustCompile(`(?i)(?:key|authorization|cookie|token|secret|password)(?:-[\w-]*)?["']?\s*:\s*(\S.*)`),
 }
 
 // reference is what follows `key:` where it is as it should be.

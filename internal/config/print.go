@@ -76,13 +76,16 @@ func (u Upstream) printed() object {
 	} else {
 		o = append(o, field{"base_url", u.BaseURL})
 	}
-	switch {
-	case u.Key.Env != "":
-		o = append(o, field{"key", "env:" + u.Key.Env})
-	case u.Key.File != "":
-		o = append(o, field{"key", "file:" + u.Key.File})
+	if ref := u.Key.reference(); ref != "" {
+		o = append(o, field{"key", ref})
+	} else if len(u.Key.Command) > 0 {
+		o = append(o, field{"key", object{{"command", u.Key.Command}}})
 	}
-	return append(o, field{"zone", u.Zone})
+	o = append(o, field{"zone", u.Zone})
+	if len(u.Cassettes) > 0 {
+		return o
+	}
+	return append(o, u.Reach.printed()...)
 }
 
 func (p Profile) printed() object {

@@ -27,7 +27,19 @@ var (
 	}
 	upstreamShape = shape{
 		what: "an upstream", path: "upstreams.NAME",
-		keys: []string{"protocol", "base_url", "key", "zone", "cassettes", "pace"},
+		keys: []string{"protocol", "base_url", "key", "zone", "headers", "proxy", "ca", "timeouts", "retries", "azure", "cassettes", "pace"},
+	}
+	keyShape = shape{
+		what: "a key", path: "upstreams.NAME.key",
+		keys: []string{"command"},
+	}
+	timeoutsShape = shape{
+		what: "timeouts", path: "upstreams.NAME.timeouts",
+		keys: []string{"connect", "header", "idle"},
+	}
+	azureShape = shape{
+		what: "azure", path: "upstreams.NAME.azure",
+		keys: []string{"api_version", "deployments"},
 	}
 	guardShape = shape{
 		what: "a guard", path: "guards.NAME",
@@ -55,7 +67,7 @@ var (
 		what: "the gateway", path: "gateway",
 		keys: []string{OpenAI, Anthropic},
 	}
-	shapes = []shape{fileShape, upstreamShape, guardShape, profileShape, limitsShape, approvalsShape, gatewayShape}
+	shapes = []shape{fileShape, upstreamShape, keyShape, timeoutsShape, azureShape, guardShape, profileShape, limitsShape, approvalsShape, gatewayShape}
 )
 
 // members gives those members of a mapping that its shape knows, each key once,

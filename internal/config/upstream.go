@@ -77,15 +77,18 @@ func (s *resolver) call(u *Upstream, d upstreamDecl) {
 	if d.baseURL.set {
 		u.BaseURL = s.baseURL(u, d.baseURL)
 	}
-	if !d.key.set {
-		return
+	u.Reach = s.reach(d.reach)
+	if u.Azure != nil && u.Protocol != OpenAI {
+		s.errorf(d.reach.azure.span, "remove it", "azure is a shape of openai's paths, and upstream %q speaks %s", u.Name, u.Protocol)
 	}
-	u.Key.At = d.key.span
-	switch where, name, _ := strings.Cut(d.key.value, ":"); where {
-	case "env":
-		u.Key.Env = name
-	case "file":
-		u.Key.File = s.path(name)
+	switch {
+	case d.key.set:
+		u.Key, _ = s.reference(d.key)
+	case d.keyCommand.set:
+		u.Key.At = d.keyCommand.span
+		for _, w := range d.keyCommand.value {
+			u.Key.Command = append(u.Key.Command, w.value)
+		}
 	}
 }
 
@@ -128,6 +131,9 @@ func (s *resolver) replay(u *Upstream, d upstreamDecl) {
 	}
 	if d.key.written() {
 		s.errorf(d.key.span, "remove it", "upstream %q is replayed from cassettes, which ask for no key", u.Name)
+	}
+	if d.reach.written.Line > 0 {
+		s.errorf(d.reach.written, "remove it", "upstream %q is replayed from cassettes, and is not called", u.Name)
 	}
 	if u.Pace = "none"; d.pace.set {
 		u.Pace = d.pace.value
