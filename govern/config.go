@@ -3,13 +3,10 @@ package govern
 import (
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/stoplog/stoplog/guard"
-	"github.com/stoplog/stoplog/internal/dial"
 	"github.com/stoplog/stoplog/internal/wire"
 )
 
@@ -36,19 +33,6 @@ type Config struct {
 	RecordFile string
 	// MaxBody is the largest request body taken, in bytes; 0 is DefaultMaxBody.
 	MaxBody int64
-}
-
-// Upstream is a provider, or what stands for one.
-type Upstream struct {
-	Name     string
-	Protocol string // OpenAI or Anthropic
-	// BaseURL is what the protocol's paths are appended to. OpenAI's includes
-	// the version (https://api.openai.com/v1), Anthropic's does not.
-	BaseURL string
-	// Key is sent in place of the caller's; if empty the caller's passes.
-	Key string
-	// Transport reaches it; nil is a connection to BaseURL's host.
-	Transport http.RoundTripper
 }
 
 // Profile is a named policy.
@@ -139,22 +123,6 @@ func (t *Transport) Waits(profile string) (input, output string) {
 		return "", ""
 	}
 	return p.input.Waits(), p.output.Waits()
-}
-
-// complete checks an upstream and fills in what it leaves out.
-func (u *Upstream) complete() error {
-	if formats[u.Protocol] == nil {
-		return fmt.Errorf("unknown protocol %q: want openai or anthropic", u.Protocol)
-	}
-	base, err := url.Parse(u.BaseURL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return fmt.Errorf("%q is not an http or https URL", u.BaseURL)
-	}
-	u.BaseURL = strings.TrimRight(u.BaseURL, "/")
-	if u.Transport == nil {
-		u.Transport = dial.Transport(dial.Options{Allow: []string{u.BaseURL}})
-	}
-	return nil
 }
 
 var formats = map[string]*wire.Format{OpenAI: wire.OpenAIChat, Anthropic: wire.AnthropicMessages}

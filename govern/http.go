@@ -132,34 +132,6 @@ var passed = []string{"Content-Type", "Accept", "User-Agent", "Anthropic-Version
 var returned = []string{"Retry-After", "Retry-After-Ms", "Request-Id", "X-Request-Id", "X-Ratelimit-Limit-Requests", "X-Ratelimit-Limit-Tokens",
 	"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Requests", "X-Ratelimit-Reset-Tokens"}
 
-// outgoing is the request that an upstream is sent.
-func (c *call) outgoing(u *Upstream) *http.Request {
-	path := c.route.path
-	if u.Protocol == Anthropic {
-		path = "/v1" + path
-	}
-	body := c.body
-	if c.asked != nil {
-		body = c.asked.Doc
-	}
-	req, err := http.NewRequestWithContext(c.ctx, c.req.Method, u.BaseURL+path, bytes.NewReader(body))
-	if err != nil {
-		panic(err) // the base URL was parsed, the rest is ours
-	}
-	if c.asked == nil {
-		req.Body, req.ContentLength = http.NoBody, 0
-		req.URL.RawQuery = page(c.req.URL.Query()).Encode()
-	}
-	for _, h := range passed {
-		if v := c.req.Header.Values(h); len(v) > 0 {
-			req.Header[h] = v
-		}
-	}
-	req.Header.Set("Accept-Encoding", "identity")
-	setKey(req, c.req, u)
-	return req
-}
-
 // page is what of a list's query an upstream is sent: which part of it.
 func page(asked url.Values) url.Values {
 	sent := url.Values{}
@@ -169,22 +141,6 @@ func page(asked url.Values) url.Values {
 		}
 	}
 	return sent
-}
-
-// setKey gives the upstream its key: its own, or the caller's.
-func setKey(req, from *http.Request, u *Upstream) {
-	switch {
-	case u.Key == "":
-		for _, h := range []string{"Authorization", "X-Api-Key"} {
-			if v := from.Header.Values(h); len(v) > 0 {
-				req.Header[h] = v
-			}
-		}
-	case u.Protocol == Anthropic:
-		req.Header.Set("X-Api-Key", u.Key)
-	default:
-		req.Header.Set("Authorization", "Bearer "+u.Key)
-	}
 }
 
 // respond makes the answer that the caller gets.

@@ -51,10 +51,13 @@ type Verdict struct {
 // run, of which an answer's own status (redacted, guardrail_blocked, …) is what
 // clients are told.
 type Settled struct {
-	Status string     `json:"status"`           // completed, blocked, failed or cancelled
-	Reason string     `json:"reason"`           // completed, guard_denied, model_failed or cancelled
-	Detail string     `json:"detail,omitempty"` // a sentence for people
-	Usage  wire.Usage `json:"usage"`
+	Status string `json:"status"`           // completed, blocked, failed or cancelled
+	Reason string `json:"reason"`           // completed, guard_denied, model_failed or cancelled
+	Detail string `json:"detail,omitempty"` // a sentence for people
+	// Upstream is the one that answered, where it is not the one that was asked
+	// first.
+	Upstream string     `json:"upstream,omitempty"`
+	Usage    wire.Usage `json:"usage"`
 }
 
 // settled says an outcome in the words of runs.

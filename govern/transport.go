@@ -154,34 +154,6 @@ func (c *call) modelName() string {
 	return c.asked.Model
 }
 
-// callUpstream asks the profile's upstreams in turn until one answers.
-func (c *call) callUpstream() (*http.Response, error) {
-	var failed []error
-	for i, u := range c.upstreams() {
-		c.upstream = u
-		resp, err := u.Transport.RoundTrip(c.outgoing(u))
-		switch {
-		case err != nil && c.ctx.Err() != nil:
-			return nil, errors.Join(c.settle(wire.Outcome{Status: wire.Cancelled, Usage: c.estimate()}), c.ctx.Err())
-		case err != nil:
-			failed = append(failed, fmt.Errorf("upstream %s: %w", u.Name, err))
-		case unavailable(resp.StatusCode) && i+1 < len(c.upstreams()):
-			resp.Body.Close()
-			failed = append(failed, fmt.Errorf("upstream %s answered %d", u.Name, resp.StatusCode))
-		default:
-			return resp, nil
-		}
-	}
-	err := &UpstreamError{Upstream: c.upstream.Name, Err: errors.Join(failed...)}
-	outcome := wire.Outcome{Status: wire.UpstreamFailed, Reason: "no upstream could be reached"}
-	return nil, errors.Join(err, c.settle(outcome))
-}
-
-// unavailable reports whether an upstream's status says to try another.
-func unavailable(status int) bool {
-	return status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout || status == 529
-}
-
 func (c *call) upstreams() []*Upstream { return c.profile.upstreams[c.route.protocol] }
 
 func (c *call) estimate() wire.Usage {
@@ -278,7 +250,11 @@ func (c *call) keepVerdicts(ds []wire.Decision) error {
 
 // settle records how the call ended, and tells who watches.
 func (c *call) settle(o wire.Outcome) error {
-	err := c.keep(settled(o))
+	s := settled(o)
+	if c.upstream != nil && c.upstream != c.upstreams()[0] {
+		s.Upstream = c.upstream.Name
+	}
+	err := c.keep(s)
 	if err == nil {
 		c.watch.set(c.run, o)
 	}

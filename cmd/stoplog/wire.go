@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -14,7 +16,6 @@ import (
 	"github.com/stoplog/stoplog/guard/rules"
 	"github.com/stoplog/stoplog/internal/cassette"
 	"github.com/stoplog/stoplog/internal/config"
-	"github.com/stoplog/stoplog/internal/dial"
 	"github.com/stoplog/stoplog/internal/gateway"
 	"github.com/stoplog/stoplog/internal/wire"
 )
@@ -38,20 +39,20 @@ func compileGuards(conf *config.Config, key []byte) (map[string]guard.Guard, err
 // openDoor makes the door that a configuration describes. What passes between it
 // and an upstream is heard by tapes, unless that is nil.
 func openDoor(conf *config.Config, getenv func(string) string, guards map[string]guard.Guard, record func(...govern.Record) error, tapes *cassette.Recorder) (*govern.Transport, error) {
-	keys, err := conf.ReadKeys(getenv)
+	found, err := conf.ReadSecrets(getenv)
 	if err != nil {
 		return nil, err
 	}
 	cfg := govern.Config{Record: record, MaxBody: conf.MaxBodyBytes}
 	for _, u := range conf.Upstreams {
-		up := govern.Upstream{Name: u.Name, Protocol: u.Protocol, BaseURL: u.BaseURL, Key: keys[u.Name]}
-		if len(u.Cassettes) > 0 {
-			if up.Transport, err = openCassettes(u); err != nil {
-				return nil, err
-			}
+		up, err := upstream(u, found)
+		if err != nil {
+			return nil, err
 		}
 		if tapes != nil {
-			up.Transport = recorded(tapes, up)
+			if up.Transport, err = recorded(tapes, up); err != nil {
+				return nil, err
+			}
 		}
 		cfg.Upstreams = append(cfg.Upstreams, up)
 	}
@@ -82,13 +83,50 @@ func toolRules(p config.Profile) map[string]govern.ToolRule {
 // formats are what upstreams speak, by protocol.
 var formats = map[string]*wire.Format{govern.OpenAI: wire.OpenAIChat, govern.Anthropic: wire.AnthropicMessages}
 
+// upstream is a place where models are, with the secrets that it was given.
+func upstream(u config.Upstream, found config.Secrets) (govern.Upstream, error) {
+	up := govern.Upstream{Name: u.Name, Protocol: u.Protocol, BaseURL: u.BaseURL, Key: found.Keys[u.Name], Retries: u.Retries, Header: http.Header{}}
+	if len(u.Cassettes) > 0 {
+		var err error
+		up.Transport, err = openCassettes(u)
+		return up, err
+	}
+	for _, h := range u.Headers {
+		up.Header.Set(h.Name, cmp.Or(h.Value, found.Headers[u.Name][h.Name]))
+	}
+	if u.Azure != nil {
+		up.Azure = &govern.Azure{APIVersion: u.Azure.APIVersion, Deployments: map[string]string{}}
+		for _, d := range u.Azure.Deployments {
+			up.Azure.Deployments[d.Model] = d.Name
+		}
+	}
+	up.Dial = govern.Dial{
+		EnvironmentProxy: u.Proxy == "environment",
+		ConnectTimeout:   u.Timeouts.Connect, HeaderTimeout: u.Timeouts.Header, IdleTimeout: u.Timeouts.Idle,
+	}
+	if !up.Dial.EnvironmentProxy {
+		up.Dial.Proxy = cmp.Or(found.Proxies[u.Name], u.Proxy)
+	}
+	if u.CA == "" {
+		return up, nil
+	}
+	var err error
+	if up.Dial.RootCAs, err = os.ReadFile(u.CA); err != nil {
+		return up, fmt.Errorf("upstream %s: read its authorities: %w", u.Name, err)
+	}
+	return up, nil
+}
+
 // recorded is the way to an upstream, heard by a recorder.
-func recorded(tapes *cassette.Recorder, up govern.Upstream) http.RoundTripper {
+func recorded(tapes *cassette.Recorder, up govern.Upstream) (http.RoundTripper, error) {
 	next := up.Transport
 	if next == nil {
-		next = dial.Transport(dial.Options{Allow: []string{up.BaseURL}})
+		var err error
+		if next, err = up.Dial.Open(up.BaseURL); err != nil {
+			return nil, fmt.Errorf("upstream %s: %w", up.Name, err)
+		}
 	}
-	return tapes.Upstream(cassette.Upstream{Name: up.Name, Format: formats[up.Protocol], BaseURL: up.BaseURL, Next: next})
+	return tapes.Upstream(cassette.Upstream{Name: up.Name, Format: formats[up.Protocol], BaseURL: up.BaseURL, Next: next}), nil
 }
 
 // openTapes makes a recorder into a folder. It scrubs by every rule for secrets

@@ -43,7 +43,9 @@ type Settled struct {
 	Status Status `json:"status"`
 	Reason string `json:"reason"`
 	Detail string `json:"detail,omitempty"` // a sentence for people
-	Usage  Usage  `json:"usage"`
+	// Upstream is the one that answered, where it is not Started's.
+	Upstream string `json:"upstream,omitempty"`
+	Usage    Usage  `json:"usage"`
 }
 
 // Usage counts tokens. Estimated: the provider did not report them.
