@@ -78,22 +78,25 @@ func forbidden(f file, dir, target string, r room) string {
 // door is the only room that may build a way out of the process.
 const door = "internal/dial"
 
-// starter is the only room that may start another program.
-const starter = "internal/tool"
+// starters are the only rooms that may start another program: a model's or a
+// playbook's, and the one that prints a secret.
+var starters = []string{"internal/sandbox", "internal/secret", "internal/tool"}
+
+var doors = []string{door}
 
 // ways are the names that build a way out, by the package that has them, and
-// the room that may name them.
+// the rooms that may name them.
 var ways = map[string]struct {
 	names *regexp.Regexp
-	room  string
+	rooms []string
 }{
-	"net/http":          {regexp.MustCompile(`^(Client|Transport|DefaultClient|DefaultTransport|Get|Head|Post|PostForm)$`), door},
-	"net":               {regexp.MustCompile(`^Dial`), door},
-	"crypto/tls":        {regexp.MustCompile(`^(Dial.*|Client)$`), door},
-	"net/http/httputil": {regexp.MustCompile(`^(ReverseProxy|NewSingleHostReverseProxy|(New)?(Proxy)?ClientConn)$`), door},
-	"os/exec":           {regexp.MustCompile(`^(Cmd|Command|CommandContext)$`), starter},
-	"os":                {regexp.MustCompile(`^StartProcess$`), starter},
-	"syscall":           {regexp.MustCompile(`^(StartProcess|ForkExec|Exec)$`), starter},
+	"net/http":          {regexp.MustCompile(`^(Client|Transport|DefaultClient|DefaultTransport|Get|Head|Post|PostForm)$`), doors},
+	"net":               {regexp.MustCompile(`^Dial`), doors},
+	"crypto/tls":        {regexp.MustCompile(`^(Dial.*|Client)$`), doors},
+	"net/http/httputil": {regexp.MustCompile(`^(ReverseProxy|NewSingleHostReverseProxy|(New)?(Proxy)?ClientConn)$`), doors},
+	"os/exec":           {regexp.MustCompile(`^(Cmd|Command|CommandContext)$`), starters},
+	"os":                {regexp.MustCompile(`^StartProcess$`), starters},
+	"syscall":           {regexp.MustCompile(`^(StartProcess|ForkExec|Exec)$`), starters},
 }
 
 // closedPackages dial on their own, or hand out clients: no part of them is for
@@ -115,7 +118,7 @@ func checkOneDoor(h *house, _ map[string]room) (bad []string) {
 				bad = append(bad, fmt.Sprintf("%s: imports %s: only tests and %s may", h.at(imp), target, door))
 			}
 			way, ok := ways[target]
-			if !ok || way.room == dir {
+			if !ok || slices.Contains(way.rooms, dir) {
 				continue
 			}
 			name := path.Base(target)
@@ -138,7 +141,7 @@ func checkOneDoor(h *house, _ map[string]room) (bad []string) {
 				return true
 			}
 			if target := names[pkg.Name]; target != "" && ways[target].names.MatchString(sel.Sel.Name) {
-				bad = append(bad, fmt.Sprintf("%s: names %s.%s: only %s may", h.at(sel), target, sel.Sel.Name, ways[target].room))
+				bad = append(bad, fmt.Sprintf("%s: names %s.%s: only %s may", h.at(sel), target, sel.Sel.Name, strings.Join(ways[target].rooms, ", ")))
 			}
 			return true
 		})

@@ -62,8 +62,9 @@ var rooms = map[string]room{
 	"internal/tool": {modules: []string{
 		"github.com/go-json-experiment/json", "github.com/santhosh-tekuri/jsonschema/v6",
 	}},
+	"internal/secret": {},
 	"internal/config": {
-		rooms:   []string{"guard", "guard/rules", "internal/diag"},
+		rooms:   []string{"guard", "guard/rules", "internal/diag", "internal/secret"},
 		modules: []string{"github.com/goccy/go-yaml"},
 	},
 

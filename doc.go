@@ -173,6 +173,11 @@
 // run_command). It is the only room that starts other programs. Who may run a
 // tool is govern's to say.
 //
+// # Package internal/secret
+//
+// Where a secret is that a configuration names and does not hold: in the
+// environment, in a file, in what a command prints.
+//
 // # Package internal/config
 //
 // stoplog.yaml and the environment into one struct, strictly: an unknown key is

@@ -36,6 +36,7 @@ import (
 
 	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/internal/diag"
+	"github.com/stoplog/stoplog/internal/secret"
 )
 
 // Config is a configuration in force: checked, resolved, complete.
@@ -85,10 +86,8 @@ type Upstream struct {
 // Key says where an upstream's key is. The zero Key is none: the caller's own
 // key passes through.
 type Key struct {
-	Env     string   // the environment variable that holds it, or
-	File    string   // the file that does, named from the working directory, or
-	Command []string // the program, with its arguments, that prints it
-	At      diag.Span
+	secret.Source // files are named from the working directory
+	At            diag.Span
 }
 
 // Guard is a named set of rules and what is done with what they find.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/internal/diag"
+	"github.com/stoplog/stoplog/internal/secret"
 )
 
 // at is a value with the place where it was written. The zero at was not
@@ -137,8 +138,6 @@ func (d decoder) upstream(name at[string], n node) upstreamDecl {
 	return u
 }
 
-var keyForm = regexp.MustCompile(`^(env:[A-Za-z_][A-Za-z0-9_]*|file:\PC+)$`)
-
 // upstreamKey reads where an upstream's key is: in the environment, in a file, or
 // in what a command prints.
 func (d decoder) upstreamKey(u *upstreamDecl, n node) {
@@ -156,7 +155,7 @@ func (d decoder) upstreamKey(u *upstreamDecl, n node) {
 // key reads where a key is. What stands there instead may be the key itself, so
 // neither the message nor the line shows it.
 func (d decoder) key(n node) at[string] {
-	if n.kind == text && keyForm.MatchString(n.text) {
+	if _, err := secret.Parse(n.text); n.kind == text && err == nil {
 		return at[string]{n.text, n.span, true}
 	}
 	if n.kind == broken {

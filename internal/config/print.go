@@ -76,10 +76,10 @@ func (u Upstream) printed() object {
 	} else {
 		o = append(o, field{"base_url", u.BaseURL})
 	}
-	if ref := u.Key.reference(); ref != "" {
-		o = append(o, field{"key", ref})
-	} else if len(u.Key.Command) > 0 {
+	if len(u.Key.Command) > 0 {
 		o = append(o, field{"key", object{{"command", u.Key.Command}}})
+	} else if !u.Key.IsZero() {
+		o = append(o, field{"key", u.Key.String()})
 	}
 	o = append(o, field{"zone", u.Zone})
 	if len(u.Cassettes) > 0 {

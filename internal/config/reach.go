@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stoplog/stoplog/internal/diag"
+	"github.com/stoplog/stoplog/internal/secret"
 )
 
 // Reach says how an upstream at an address is called.
@@ -213,17 +214,14 @@ func (s *resolver) header(d headerDecl) Header {
 
 // reference reads env:NAME or file:PATH.
 func (s *resolver) reference(a at[string]) (Key, bool) {
-	if !keyForm.MatchString(a.value) {
+	source, err := secret.Parse(a.value)
+	if err != nil {
 		return Key{}, false
 	}
-	k := Key{At: a.span}
-	switch where, name, _ := strings.Cut(a.value, ":"); where {
-	case "env":
-		k.Env = name
-	case "file":
-		k.File = s.path(name)
+	if source.File != "" {
+		source.File = s.path(source.File)
 	}
-	return k, true
+	return Key{Source: source, At: a.span}, true
 }
 
 func (s *resolver) proxy(r *Reach, p at[string]) {
@@ -287,14 +285,14 @@ func (r Reach) printed() object {
 		headers := object{}
 		for _, h := range r.Headers {
 			value := h.Value
-			if ref := h.From.reference(); ref != "" {
+			if ref := h.From.String(); ref != "" {
 				value = ref
 			}
 			headers = append(headers, field{h.Name, value})
 		}
 		o = append(o, field{"headers", headers})
 	}
-	if proxy := r.Proxy + r.ProxyFrom.reference(); proxy != "" {
+	if proxy := r.Proxy + r.ProxyFrom.String(); proxy != "" {
 		o = append(o, field{"proxy", proxy})
 	}
 	if r.CA != "" {
