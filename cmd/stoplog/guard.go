@@ -89,7 +89,7 @@ func (c *guardCommand) verdict() guard.Verdict {
 func (c *guardCommand) selectRules() ([]match.Rule, error) {
 	names := c.Rules
 	if len(names) == 0 {
-		names = rules.Names()
+		names = rules.Default()
 	}
 	for _, name := range names {
 		if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" || strings.ContainsRune(name, filepath.Separator) {

@@ -17,7 +17,7 @@ import (
 func packs(t testing.TB, names ...string) *match.Engine {
 	t.Helper()
 	if len(names) == 0 {
-		names = rules.Names()
+		names = rules.Default()
 	}
 	rs, err := rules.Select(names...)
 	if err != nil {
@@ -141,7 +141,7 @@ func hostile(e *match.Engine, size int) []named {
 
 // BenchmarkCompile measures the start of an engine of all packs.
 func BenchmarkCompile(b *testing.B) {
-	rs, err := rules.Select(rules.Names()...)
+	rs, err := rules.Select(rules.Default()...)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func BenchmarkCompile(b *testing.B) {
 // BenchmarkRule measures each rule alone, on prose and on JSON.
 func BenchmarkRule(b *testing.B) {
 	const size = 1 << 20
-	rs, err := rules.Select(rules.Names()...)
+	rs, err := rules.Select(rules.Default()...)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -18,7 +18,7 @@ var large = 8 << 20
 // TestHold measures how much is held after each byte, for the pack secrets, with
 // credentials, and for all packs. docs/performance.md has the numbers.
 func TestHold(t *testing.T) {
-	for _, names := range [][]string{{"secrets"}, {"secrets", "credentials"}, rules.Names()} {
+	for _, names := range [][]string{{"secrets"}, {"secrets", "credentials"}, rules.Default()} {
 		e := packs(t, names...)
 		for _, text := range append(texts(t, large/8), noSpace(large/32)...) {
 			s := e.Open(t.Context(), guard.Channel{})

@@ -51,6 +51,12 @@ hold limit; from there on its text is replaced up to its end. **Literal** is a s
 In the examples the middle of what is long is left out, since some of it looks like secrets.
 `
 
+// about is what is to know of a pack.
+var about = map[string]string{
+	rules.Injection: " They ask for nothing: what they find is recorded. No program runs them unless it is told to, and a profile runs them over\n" +
+		"what a model reads of others alone: tool results and documents. A phrase proves nothing, and the absence of one even less.",
+}
+
 func rulesPage(t *testing.T) []byte {
 	var b bytes.Buffer
 	b.WriteString(rulesHead)
@@ -73,7 +79,7 @@ func rulesPage(t *testing.T) []byte {
 			t.Fatal(err)
 		}
 		cert := e.Certificate()
-		fmt.Fprintf(&b, "\n%d rules, which hold at most %d bytes.\n", len(rs), cert.Hold)
+		fmt.Fprintf(&b, "\n%d rules, which hold at most %d bytes.%s\n", len(rs), cert.Hold, about[pack])
 		for i, r := range rs {
 			if i == first {
 				writeSource(&b, len(rs)-first)

@@ -45,7 +45,12 @@ var packs = []pack{
 	{"secrets", secrets},
 	{"credentials", credentials},
 	{"pii", pii},
+	{Injection, injection},
 }
+
+// Injection is the pack of phrases that address a model. It is for what a model
+// reads of others: tool results and documents. Its rules ask for nothing.
+const Injection = "injection"
 
 // Names returns the names of all packs.
 func Names() []string {
@@ -54,6 +59,11 @@ func Names() []string {
 		names = append(names, p.name)
 	}
 	return names
+}
+
+// Default returns the names of the packs that are good for any text.
+func Default() []string {
+	return slices.DeleteFunc(Names(), func(name string) bool { return name == Injection })
 }
 
 // Pack returns the rules of a pack. They are the caller's.

@@ -49,7 +49,7 @@ func TestExamples(t *testing.T) {
 
 // long are the rules whose matches are as long as they are.
 var long = []string{
-	"authorization-header", "generic-api-key", "jwt", "private-key", "slack-bot-token", "stripe-access-token",
+	"authorization-header", "connection-string", "cookie", "npmrc-auth", "set-cookie", "generic-api-key", "jwt", "private-key", "slack-bot-token", "stripe-access-token",
 
 	"1password-service-account-token", "authress-service-client-access-key", "curl-auth-header", "curl-auth-user",
 	"facebook-page-access-token", "flyio-access-token", "grafana-api-key", "grafana-cloud-api-token",
@@ -85,13 +85,13 @@ func TestSelect(t *testing.T) {
 	for _, r := range rs {
 		ids = append(ids, r.ID)
 	}
-	if got, want := strings.Join(ids, " "), "email credit-card us-ssn iban phone ipv4 jwt"; got != want {
+	if got, want := strings.Join(ids, " "), "email phone credit-card iban ipv4 ipv6 us-ssn us-ssn-labelled uk-nhs es-nif pl-pesel in-aadhaar au-tfn jwt"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	for name, want := range map[string]string{
 		"secret":     `unknown rule or pack "secret": did you mean "secrets"?`,
 		"credit-crd": `unknown rule or pack "credit-crd": did you mean "credit-card"?`,
-		"zzz":        `unknown rule or pack "zzz": packs are ["secrets" "credentials" "pii"]`,
+		"zzz":        `unknown rule or pack "zzz": packs are ["secrets" "credentials" "pii" "injection"]`,
 	} {
 		if _, err := rules.Select("pii", name); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
