@@ -97,7 +97,7 @@ var rooms = map[string]room{
 		"internal/approval", "internal/chat", "internal/diag", "internal/journal", "internal/run", "internal/sse",
 	}},
 
-	"internal/flow/steps": {},
+	"internal/flow/steps": {rooms: []string{"internal/run", "internal/signal"}},
 	"internal/flow":       {rooms: []string{"internal/flow/steps", "internal/journal", "internal/signal"}},
 
 	"examples": {},
