@@ -223,7 +223,7 @@ func demoGuard(name string, key []byte, v guard.Verdict, packs ...string) guard.
 	if err != nil {
 		panic(err) // the packs are this program's own
 	}
-	g, err := match.Compile(selected, match.Options{Name: name, Key: key, Verdict: v})
+	g, err := match.Compile(selected, match.Options{Name: name, Evasions: match.Evasions, Key: key, Verdict: v})
 	if err != nil {
 		panic(err)
 	}

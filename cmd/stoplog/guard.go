@@ -57,7 +57,7 @@ func (c *guardCommand) Run(w *world) error {
 	if err != nil {
 		return err
 	}
-	engine, err := match.Compile(selected, match.Options{Name: guardName, Key: key, Verdict: c.verdict()})
+	engine, err := match.Compile(selected, match.Options{Name: guardName, Evasions: match.Evasions, Key: key, Verdict: c.verdict()})
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ type explainedCut struct {
 // explain says which rules run and what each may hold back: a table and what
 // holds for all of them, or a JSON object a line.
 func (c *guardCommand) explain(out io.Writer, selected []match.Rule) error {
-	engine, err := match.Compile(selected, match.Options{Name: guardName, Verdict: c.verdict()})
+	engine, err := match.Compile(selected, match.Options{Name: guardName, Evasions: match.Evasions, Verdict: c.verdict()})
 	if err != nil {
 		return err
 	}

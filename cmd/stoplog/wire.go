@@ -29,7 +29,7 @@ func compileGuards(conf *config.Config, key []byte) (map[string]guard.Guard, err
 		if err != nil {
 			return nil, fmt.Errorf("guard %s: %w", g.Name, err)
 		}
-		if guards[g.Name], err = match.Compile(selected, match.Options{Name: g.Name, Key: key, Verdict: g.Verdict}); err != nil {
+		if guards[g.Name], err = match.Compile(selected, match.Options{Name: g.Name, Evasions: match.Evasions, Key: key, Verdict: g.Verdict}); err != nil {
 			return nil, err
 		}
 	}
@@ -139,7 +139,7 @@ func openTapes(dir string, key []byte, say func(string)) (*cassette.Recorder, er
 		if err != nil {
 			return nil, err
 		}
-		g, err := match.Compile(selected, match.Options{Name: name, Key: key, Verdict: guard.Redact})
+		g, err := match.Compile(selected, match.Options{Name: name, Evasions: match.Evasions, Key: key, Verdict: guard.Redact})
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,10 @@ type Certificate struct {
 	Hold int
 	// HoldLimit and SwallowLimit are those of the engine.
 	HoldLimit, SwallowLimit int
+	// Evasions are what the engine reads through. Where a text has some, Hold is
+	// of its projection; each of those bytes may stand for MostHidden+3 of the
+	// text.
+	Evasions Evasion
 	// Rules are in the order of the engine.
 	Rules []RuleCertificate
 	// Tables is what the engine's tables take at start, in bytes, and States
@@ -44,6 +48,9 @@ type RuleCertificate struct {
 // Certificate states what the engine's rules can cost a stream.
 func (e *Engine) Certificate() Certificate {
 	c := Certificate{HoldLimit: int(e.limits.hold), SwallowLimit: int(e.limits.swallow), StatesMost: stateBudget}
+	if e.disguise != nil {
+		c.Evasions = e.disguise.evasions
+	}
 	c.Tables = int(unsafe.Sizeof(*e.classes)) + len(e.classes.class)*int(unsafe.Sizeof(e.classes.class[0]))
 	for _, f := range e.fronts {
 		t := f.table.Load()
@@ -104,9 +111,10 @@ func (c Certificate) Write(w io.Writer) error {
 	_, err := fmt.Fprintf(w, `%d rules hold at most %d bytes.
 %d can match more and are masked from there on, for %d bytes at most: %s.
 %d have no literal: %s.
+Read through: %s.
 Tables: %d KB and %d states at start; at most %d KB of states a rule.
 `, len(c.Rules), c.Hold, len(c.CutRules()), c.SwallowLimit, list(c.CutRules()), len(c.NoLiteral()), list(c.NoLiteral()),
-		c.Tables>>10, c.States, c.StatesMost>>10)
+		c.Evasions, c.Tables>>10, c.States, c.StatesMost>>10)
 	return err
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 func TestCertificate(t *testing.T) {
-	e := compile(t, match.Options{Policy: match.MaskOpen},
+	e := compile(t, match.Options{Policy: match.MaskOpen, Evasions: match.Invisible | match.Terminal},
 		match.Rule{ID: "short", Pattern: `key=(?P<v>[a-z]{4})!`, Group: "v"},
 		match.Rule{ID: "endless", Pattern: `[a-z]*(?P<v>ey[\w-]{4,})\.`, Group: "v", Policy: match.DenyText},
 		match.Rule{ID: "long", Pattern: `\bx[0-9]{600}`},
@@ -41,6 +41,7 @@ func TestCertificate(t *testing.T) {
 	for _, want := range []string{
 		"4 rules hold at most 515 bytes.\n", "3 can match more and are masked from there on, for 16384 bytes at most: endless, long, either.\n",
 		"2 have no literal: endless, long.\n",
+		"Read through: invisible, terminal.\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in:\n%s", want, b.String())

@@ -17,6 +17,10 @@
 // place where it is decided, and no validator is asked (limit.go has the exact
 // words).
 //
+// An engine may read through tricks that hide a token from patterns and not from
+// people: then this is said of the text without them (evasion.go), and findings
+// are still spans of the text as it came.
+//
 // # Laws
 //
 // Chunk invariance: what is settled and what has been reported after a prefix

@@ -17,13 +17,20 @@ type Engine struct {
 	classes *classes
 	columns *columns
 	fronts  [fronts]*front
+	// disguise is what the engine reads through; nil if that is nothing.
+	disguise *disguise
 }
 
 // Name implements [guard.Guard].
 func (e *Engine) Name() string { return e.name }
 
 // Open implements [guard.Guard]. The engine treats all channels alike.
-func (e *Engine) Open(context.Context, guard.Channel) guard.Screen { return e.open() }
+func (e *Engine) Open(context.Context, guard.Channel) guard.Screen {
+	if e.disguise != nil {
+		return newProjected(e)
+	}
+	return e.open()
+}
 
 // Strictest is the severest verdict that a finding of the engine can have.
 func (e *Engine) Strictest() guard.Verdict {
@@ -37,8 +44,9 @@ func (e *Engine) Strictest() guard.Verdict {
 	return v
 }
 
-// Bound says how much text the engine can hold: never more than bytes. Rules
-// in cut can match more than the hold limit, where they are cut.
+// Bound says how much text the engine can hold: never more than bytes, where the
+// text has none of the evasions that it reads through. Rules in cut can match more
+// than the hold limit, where they are cut.
 func (e *Engine) Bound() (bytes int, cut []string) {
 	for _, r := range e.rules {
 		hold, limited := e.limits.of(r)

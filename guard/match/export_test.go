@@ -31,3 +31,6 @@ func Steps(s guard.Screen) int64 { return s.(*screen).steps }
 
 // Kept is the room that a screen has for text.
 func Kept(s guard.Screen) int { return cap(s.(*screen).kept) }
+
+// Masks is how many searches of a screen are cut at present.
+func Masks(s guard.Screen) int { return len(s.(*screen).masks) }

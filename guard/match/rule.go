@@ -52,6 +52,8 @@ type Options struct {
 	SwallowLimit int
 	// Policy is that of the rules that have none.
 	Policy Policy
+	// Evasions are the tricks that the engine reads through.
+	Evasions Evasion
 }
 
 // Compile makes a guard of the rules. Where two findings start together, the
@@ -64,7 +66,7 @@ func Compile(rules []Rule, opt Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile guard %q: %w", opt.Name, err)
 	}
-	e := &Engine{name: opt.Name, key: append([]byte(nil), opt.Key...), limits: limits}
+	e := &Engine{name: opt.Name, key: append([]byte(nil), opt.Key...), limits: limits, disguise: newDisguise(opt.Evasions)}
 	seen := make(map[string]bool)
 	for _, r := range rules {
 		if seen[r.ID] {
