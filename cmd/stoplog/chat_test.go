@@ -412,11 +412,11 @@ func TestInterrupt(t *testing.T) {
 func TestOneHost(t *testing.T) {
 	s := newScene(t, asking)
 	open := func(*sqlite.Store) (house, func() error, error) { return s.house, none, nil }
-	h, err := openHost(t.Context(), s.store, false, open)
+	h, err := openHost(t.Context(), s.store, nil, false, open)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openHost(t.Context(), s.store, false, open); !errors.Is(err, errTaken) {
+	if _, err := openHost(t.Context(), s.store, nil, false, open); !errors.Is(err, errTaken) {
 		t.Errorf("a second host: %v", err)
 	}
 	first := s.does("", &chatCommand{journalFlags: s.flags(), Message: "clean up"})
@@ -443,7 +443,7 @@ func TestOneHost(t *testing.T) {
 	if err := h.close(); err != nil {
 		t.Error(err)
 	}
-	h, err = openHost(t.Context(), s.store, false, open) // the socket that is left is in nobody's way
+	h, err = openHost(t.Context(), s.store, nil, false, open) // the socket that is left is in nobody's way
 	if err != nil {
 		t.Fatal(err)
 	}

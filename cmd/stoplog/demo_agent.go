@@ -71,7 +71,7 @@ func (s *stage) agentStage(ctx context.Context) (_ *agentStage, err error) {
 		return a, err
 	}
 	path := filepath.Join(a.dir, "stoplog.db")
-	if a.host, err = openHost(ctx, path, false, func(store *sqlite.Store) (house, func() error, error) {
+	if a.host, err = openHost(ctx, path, nil, false, func(store *sqlite.Store) (house, func() error, error) {
 		h, err := s.agentHome(store, work)
 		if err != nil {
 			return nil, nil, err

@@ -24,6 +24,7 @@ import (
 	"github.com/stoplog/stoplog/internal/engine/deferred"
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/journal/sqlite"
+	"github.com/stoplog/stoplog/internal/seal"
 )
 
 // A house is what a profile needs to run agents: the engine's side of it, and how
@@ -51,14 +52,14 @@ type host struct {
 
 // openHost takes the journal in hand, if nobody has; else it fails with errTaken,
 // or, if it may share, is one more process that advances runs, without a socket.
-func openHost(ctx context.Context, path string, share bool, open func(*sqlite.Store) (house, func() error, error)) (_ *host, err error) {
+func openHost(ctx context.Context, path string, ring *seal.Ring, share bool, open func(*sqlite.Store) (house, func() error, error)) (_ *host, err error) {
 	h := &host{ended: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.close())
 		}
 	}()
-	if h.store, err = sqlite.Open(ctx, path, sqlite.Options{}); err != nil {
+	if h.store, err = sqlite.Open(ctx, path, sqlite.Options{Seal: ring}); err != nil {
 		return nil, err
 	}
 	if h.lock, err = lockSocket(h.store.Path()); err != nil && !(share && errors.Is(err, errTaken)) {
@@ -231,7 +232,11 @@ func reach(ctx context.Context, w *world, f journalFlags, file string) (*api.Cli
 		if server, ok := dialServer(ctx, path); ok {
 			return server.Client, server.hangUp, nil
 		}
-		h, err := openHost(ctx, path, false, func(s *sqlite.Store) (house, func() error, error) { return w.house(w, file, s) })
+		ring, err := foundRing(w, conf)
+		if err != nil {
+			return nil, nil, err
+		}
+		h, err := openHost(ctx, path, ring, false, func(s *sqlite.Store) (house, func() error, error) { return w.house(w, file, s) })
 		if errors.Is(err, errTaken) {
 			continue // it began in between
 		}
@@ -247,6 +252,17 @@ func reach(ctx context.Context, w *world, f journalFlags, file string) (*api.Cli
 		}, nil
 	}
 	return nil, nil, failf(exitError, "%w, and does not answer on %s", errTaken, socketOf(path))
+}
+
+// foundRing is the ring of a configuration; nil is the one that is found.
+func foundRing(w *world, conf *config.Config) (*seal.Ring, error) {
+	if conf == nil {
+		var err error
+		if conf, err = config.Load(config.Find("", w.getenv)); err != nil {
+			return nil, failf(exitUsage, "%w", err)
+		}
+	}
+	return hostRing(w, conf)
 }
 
 // conductor is an engine as the control interface sees it.

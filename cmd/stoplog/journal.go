@@ -57,7 +57,11 @@ func (f journalFlags) open(ctx context.Context, w *world) (*sqlite.Store, error)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, failf(exitError, "there is no journal %s: nothing has run yet", path).hint("begin with `stoplog chat`, or name another with --store")
 	}
-	return sqlite.Open(ctx, path, sqlite.Options{})
+	ring, err := f.readerRing(w)
+	if err != nil {
+		return nil, err
+	}
+	return sqlite.Open(ctx, path, sqlite.Options{Seal: ring})
 }
 
 // socketOf is where the server of a journal listens.

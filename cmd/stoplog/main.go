@@ -32,6 +32,7 @@ type commands struct {
 	Approve     approveCommand     `cmd:"" help:"Say yes to what a run asks."`
 	Deny        denyCommand        `cmd:"" help:"Say no to what a run asks."`
 	Answer      answerCommand      `cmd:"" help:"Answer what a model asks."`
+	SealKey     sealKeyCommand     `cmd:"" help:"Make a key that seals what is kept."`
 	Audit       auditCommand       `cmd:"" help:"Check the journal, or give it away."`
 	Guard       guardCommand       `cmd:"" help:"Filter stdin to stdout, and replace what must not pass."`
 	CheckConfig checkConfigCommand `cmd:"" help:"Check a stoplog.yaml, and show what comes of it."`

@@ -75,8 +75,12 @@ func (c *serveCommand) Run(w *world) error {
 			return openTapes(c.Record, key, func(line string) { w.voice.sayf("%s", line) })
 		}
 	}
+	ring, err := hostRing(w, conf)
+	if err != nil {
+		return err
+	}
 	var at home
-	h, err := openHost(context.Background(), path, true, func(store *sqlite.Store) (house, func() error, error) {
+	h, err := openHost(context.Background(), path, ring, true, func(store *sqlite.Store) (house, func() error, error) {
 		if at, err = openHome(w, conf, store, tapes); err != nil {
 			return nil, nil, err
 		}

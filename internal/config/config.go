@@ -48,6 +48,9 @@ type Config struct {
 	// Store is the SQLite file of the journal, named from the working directory;
 	// empty for the one in the state directory.
 	Store string
+	// Seal says where the keys are that what is kept is sealed with; the zero Key:
+	// there are none, and what must be sealed is refused.
+	Seal Key
 	// MaxBodyBytes is the largest request body that the gateway takes.
 	MaxBodyBytes int64
 	// Upstreams, Guards and Profiles are those that the file declares, in its
@@ -83,7 +86,7 @@ type Upstream struct {
 	Pace      string // of cassettes: none or real
 }
 
-// Key says where an upstream's key is. The zero Key is none: the caller's own
+// Key says where a key is. The zero Key is none: of an upstream, the caller's own
 // key passes through.
 type Key struct {
 	secret.Source // files are named from the working directory
@@ -124,6 +127,9 @@ type Profile struct {
 type Use struct {
 	Guard string
 	Mode  guard.Mode
+	// Reversible: what the guard redacts in a request is put back in its answer.
+	// Mode is then enforce.
+	Reversible bool
 }
 
 // Gateway says which mounts there are.

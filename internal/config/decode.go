@@ -32,6 +32,7 @@ type (
 		root      diag.Span
 		listen    at[string]
 		store     at[string]
+		seal      sealDecl
 		maxBody   at[int64]
 		upstreams []upstreamDecl
 		guards    []guardDecl
@@ -89,6 +90,8 @@ func (d decoder) document(root node) document {
 			doc.listen = d.text(m.value, m.key)
 		case "store":
 			doc.store = d.text(m.value, m.key)
+		case "seal":
+			doc.seal = d.seal(m.value)
 		case "max_body_bytes":
 			doc.maxBody = d.integer(m.value, m.key, 1<<10, 1<<30)
 		case "upstreams":
@@ -212,21 +215,25 @@ func (d decoder) profile(name at[string], n node) profileDecl {
 }
 
 // uses reads which guards judge a side, and how.
-func (d decoder) uses(m member) []useDecl {
+func (d decoder) uses(m member, more ...string) []useDecl {
 	if !d.is(m.value, mapping, m.key) {
 		return nil
 	}
 	var uses []useDecl
 	for _, u := range d.unique(m.value.members) {
 		mode := d.oneOf(u.value, "the mode of guard "+strconv.Quote(u.key),
-			guard.Enforce.String(), guard.Shadow.String(), guard.Audit.String(), off)
+			append([]string{guard.Enforce.String(), guard.Shadow.String(), guard.Audit.String(), off}, more...)...)
 		uses = append(uses, useDecl{at[string]{u.key, u.span, true}, mode})
 	}
 	return uses
 }
 
-// off is the mode of a guard that a profile does without.
-const off = "off"
+// What a profile may say of a guard beside its modes: off is for one that it does
+// without, reversible for one whose redactions in requests answers undo.
+const (
+	off        = "off"
+	reversible = "reversible"
+)
 
 func (d decoder) gateway(n node) *gatewayDecl {
 	g := &gatewayDecl{span: n.span}

@@ -60,6 +60,9 @@ func (c *Config) printed() object {
 	if c.Store != "" {
 		o = append(o, field{"store", "sqlite:" + c.Store})
 	}
+	if key := c.Seal.printed(); key != nil {
+		o = append(o, field{"seal", object{{"key", key}}})
+	}
 	return append(o,
 		field{"max_body_bytes", c.MaxBodyBytes},
 		field{"upstreams", upstreams},
@@ -76,16 +79,25 @@ func (u Upstream) printed() object {
 	} else {
 		o = append(o, field{"base_url", u.BaseURL})
 	}
-	if len(u.Key.Command) > 0 {
-		o = append(o, field{"key", object{{"command", u.Key.Command}}})
-	} else if !u.Key.IsZero() {
-		o = append(o, field{"key", u.Key.String()})
+	if key := u.Key.printed(); key != nil {
+		o = append(o, field{"key", key})
 	}
 	o = append(o, field{"zone", u.Zone})
 	if len(u.Cassettes) > 0 {
 		return o
 	}
 	return append(o, u.Reach.printed()...)
+}
+
+// printed is where a key is, as a configuration says it; nil for none.
+func (k Key) printed() any {
+	switch {
+	case len(k.Command) > 0:
+		return object{{"command", k.Command}}
+	case k.IsZero():
+		return nil
+	}
+	return k.String()
 }
 
 func (p Profile) printed() object {
@@ -104,12 +116,20 @@ func (p Profile) printed() object {
 	return append(o, p.Loop.printed()...)
 }
 
+// printed is how a guard works, as a configuration says it.
+func (u Use) printed() string {
+	if u.Reversible {
+		return reversible
+	}
+	return u.Mode.String()
+}
+
 // uses gives the guards of one side, and those that are off though the built-in
 // profile has them on.
 func uses(in, builtin []Use) object {
 	o := object{}
 	for _, use := range in {
-		o = append(o, field{use.Guard, use.Mode.String()})
+		o = append(o, field{use.Guard, use.printed()})
 	}
 	for _, use := range builtin {
 		if !slices.ContainsFunc(in, func(u Use) bool { return u.Guard == use.Guard }) {

@@ -133,9 +133,9 @@ func (s *resolver) models(patterns names) []string {
 
 // uses applies what a profile says of one side to what it extends.
 func (s *resolver) uses(p Profile, side string, base []Use, decls []useDecl) []Use {
-	modes := map[string]guard.Mode{}
+	modes, undone := map[string]guard.Mode{}, map[string]bool{}
 	for _, use := range base {
-		modes[use.Guard] = use.Mode
+		modes[use.Guard], undone[use.Guard] = use.Mode, use.Reversible
 	}
 	for _, d := range decls {
 		name := d.guard.value
@@ -145,6 +145,12 @@ func (s *resolver) uses(p Profile, side string, base []Use, decls []useDecl) []U
 		}
 		before, on := modes[name]
 		mode, err := guard.ParseMode(d.mode.value)
+		if d.mode.value == reversible {
+			mode, err = guard.Enforce, nil
+		}
+		if d.mode.set {
+			undone[name] = d.mode.value == reversible
+		}
 		switch {
 		case !d.mode.set:
 		case err != nil: // the one word that is no mode: off
@@ -162,7 +168,7 @@ func (s *resolver) uses(p Profile, side string, base []Use, decls []useDecl) []U
 	var uses []Use
 	for _, g := range s.guards {
 		if mode, ok := modes[g.Name]; ok {
-			uses = append(uses, Use{g.Name, mode})
+			uses = append(uses, Use{g.Name, mode, undone[g.Name]})
 		}
 	}
 	return uses

@@ -30,6 +30,7 @@ func resolve(r *reader, doc document) *Config {
 	if doc.store.set {
 		c.Store = s.store()
 	}
+	c.Seal = s.sealKey(doc.seal)
 	if doc.maxBody.set {
 		c.MaxBodyBytes = doc.maxBody.value
 	}

@@ -20,7 +20,7 @@ type shape struct {
 var (
 	fileShape = shape{
 		what: "the file", path: "the top level",
-		keys: []string{"version", "listen", "store", "max_body_bytes", "upstreams", "guards", "profiles", "gateway"},
+		keys: []string{"version", "listen", "store", "seal", "max_body_bytes", "upstreams", "guards", "profiles", "gateway"},
 		later: map[string]string{
 			"rules": "guards choose among the built-in rules, and own rule files are not read yet",
 		},
@@ -63,11 +63,15 @@ var (
 		what: "approvals", path: "profiles.NAME.approvals",
 		keys: []string{"expire", "second_person"},
 	}
+	sealShape = shape{
+		what: "seal", path: "seal",
+		keys: []string{"key"},
+	}
 	gatewayShape = shape{
 		what: "the gateway", path: "gateway",
 		keys: []string{OpenAI, Anthropic},
 	}
-	shapes = []shape{fileShape, upstreamShape, keyShape, timeoutsShape, azureShape, guardShape, profileShape, limitsShape, approvalsShape, gatewayShape}
+	shapes = []shape{fileShape, upstreamShape, keyShape, timeoutsShape, azureShape, guardShape, profileShape, limitsShape, approvalsShape, sealShape, gatewayShape}
 )
 
 // members gives those members of a mapping that its shape knows, each key once,
