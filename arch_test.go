@@ -27,6 +27,11 @@ var rooms = map[string]room{
 	"guard/rules/gitleaks": {rooms: []string{"guard", "guard/match"}},
 	"guard/rules":          {rooms: []string{"guard", "guard/match", "guard/rules/gitleaks"}},
 
+	"internal/budget": {},
+	"internal/budget/budgettest": {
+		rooms:   []string{"internal/budget"},
+		modules: []string{"github.com/google/go-cmp"},
+	},
 	"internal/diag":   {},
 	"internal/signal": {},
 	"internal/run":    {rooms: []string{"internal/signal"}},
@@ -41,7 +46,7 @@ var rooms = map[string]room{
 	},
 	"internal/journal": {modules: []string{"github.com/go-json-experiment/json", "github.com/oklog/ulid"}},
 	"internal/journal/sqlite": {
-		rooms:   []string{"internal/journal", "internal/seal"},
+		rooms:   []string{"internal/budget", "internal/journal", "internal/seal"},
 		modules: []string{"github.com/pressly/goose", "modernc.org/sqlite"},
 	},
 	"internal/seal": {},

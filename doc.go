@@ -88,6 +88,16 @@
 // What a runtime is to do, as a typed tree with places, and the checks that a
 // playbook must pass. It starts nothing and asks nobody.
 //
+// # Package internal/budget
+//
+// What may be spent and what was: envelopes of tokens and money, reserved in
+// durable blocks before a call and settled after it, and the price list. It knows
+// no provider's wire and no database.
+//
+// # Package internal/budget/budgettest
+//
+// The suite that every ledger of budgets passes.
+//
 // # Package internal/signal
 //
 // The evaluator: signals judge what a run has done, after each step and for each

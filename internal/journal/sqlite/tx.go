@@ -29,7 +29,10 @@ var _ journal.Tx = (*txn)(nil)
 func SQL(tx journal.Tx) *sql.Tx { return tx.(*txn).tx }
 
 // hot are the statements of every step, prepared once a store.
-var hot = []string{selectTail, insertEvent, updateTail, updateStatus}
+var hot = []string{
+	selectTail, insertEvent, updateTail, updateStatus,
+	selectSpent, selectBlocks, upsertSpent, upsertBlock,
+}
 
 // note keeps an error of SQLite's that ended more than its statement.
 func (t *txn) note(err error) error {
