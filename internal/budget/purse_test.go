@@ -194,9 +194,9 @@ func TestDayBoundary(t *testing.T) {
 // gate is a ledger that can be held, and can fail.
 type gate struct {
 	Ledger
-	mu     sync.Mutex
-	fails  error
-	held   chan struct{} // not nil: writes wait until it is closed
+	mu    sync.Mutex
+	fails error
+	held  chan struct{} // not nil: writes wait until it is closed
 }
 
 func (g *gate) fail(err error) {
