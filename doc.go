@@ -180,8 +180,8 @@
 //
 // What an agent can do: the contract of a tool, the check of what a model wants
 // of it, and the tools that come with the product (read_file, list_dir,
-// run_command). It is the only room that starts other programs. Who may run a
-// tool is govern's to say.
+// run_command). Beside internal/sandbox it is the only room that starts other
+// programs. Who may run a tool is govern's to say.
 //
 // # Package internal/secret
 //

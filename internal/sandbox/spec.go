@@ -57,6 +57,9 @@ type Spec struct {
 	// the same value it is used by one goroutine at a time.
 	Stdout, Stderr io.Writer
 	Limits         Limits
+
+	// as is what the program is called, where that is not Argv[0].
+	as string
 }
 
 // Service is something to connect to inside of the sandbox: a listener on

@@ -1,0 +1,5 @@
+package sandbox
+
+const attackName = "stoplog-attack"
+
+func attack([]string) int { return 0 }

@@ -1,0 +1,8 @@
+package sandbox
+
+import "testing"
+
+func TestCheck(t *testing.T) {
+	r := Check(t.Context())
+	t.Logf("%+v", r)
+}
