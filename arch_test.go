@@ -75,7 +75,10 @@ var rooms = map[string]room{
 
 	"internal/yamltree": {rooms: []string{"internal/diag"}, modules: []string{"github.com/goccy/go-yaml"}},
 	"internal/prompt":   {rooms: []string{"internal/diag", "internal/yamltree"}, modules: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
-	"playbook":          {rooms: []string{"internal/diag", "internal/prompt", "internal/yamltree"}},
+	"playbook": {
+		rooms:   []string{"internal/diag", "internal/prompt", "internal/yamltree"},
+		modules: []string{"mvdan.cc/sh/v3"},
+	},
 
 	"govern": {
 		rooms: []string{

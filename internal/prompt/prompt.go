@@ -24,10 +24,11 @@
 package prompt
 
 import (
-	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
-	"github.com/stoplog/stoplog/internal/diag"
 	"github.com/stoplog/stoplog/internal/yamltree"
 )
 
@@ -44,32 +45,58 @@ const (
 	Boolean Type = "boolean"
 )
 
-// Prompt is one version of a prompt.
-type Prompt struct {
-	Ref    Ref
-	File   string // as it was named to Parse
-	Model  yamltree.At[string]
-	Inputs []Input
-	Output *Schema // nil: any text
-	body   []part
-}
-
 // Input is a value that a prompt is given.
 type Input struct {
 	Name yamltree.At[string]
 	Type yamltree.At[Type]
 }
 
-// part is a piece of the body: a text, or the name of an input.
-type part struct {
-	text  string
-	input yamltree.At[string]
+// Prompt is one version of a prompt.
+type Prompt struct {
+	File   string              // as it was named to Parse
+	Model  yamltree.At[string] // a pin: see ParsePin
+	Inputs []Input
+	Output *Schema // nil: any text
+	body   []part
 }
 
-// Schema is a JSON Schema.
-type Schema struct {
-	Span diag.Span
-	JSON json.RawMessage // its members in the order of the file
-	// Verdicts is the enum of its property verdict; empty if it has none.
-	Verdicts []yamltree.At[string]
+// part is a piece of the body: a text, or, if input is not empty, an input's value.
+type part struct{ text, input string }
+
+// Input gives the declaration of an input.
+func (p *Prompt) Input(name string) (Input, bool) {
+	for _, in := range p.Inputs {
+		if in.Name.Value == name {
+			return in, true
+		}
+	}
+	return Input{}, false
+}
+
+// Uses says whether the body names an input.
+func (p *Prompt) Uses(name string) bool {
+	return slices.ContainsFunc(p.body, func(b part) bool { return b.input == name })
+}
+
+// Render gives the body with the inputs' values in their places, as they are. An
+// input without a value, and a value without an input, is an error.
+func (p *Prompt) Render(values map[string]string) (string, error) {
+	for name := range values {
+		if _, ok := p.Input(name); !ok {
+			return "", fmt.Errorf("render prompt %s: it declares no input %q", p.File, name)
+		}
+	}
+	for _, in := range p.Inputs {
+		if _, ok := values[in.Name.Value]; !ok {
+			return "", fmt.Errorf("render prompt %s: input %q has no value", p.File, in.Name.Value)
+		}
+	}
+	var b strings.Builder
+	for _, piece := range p.body {
+		b.WriteString(piece.text)
+		if piece.input != "" {
+			b.WriteString(values[piece.input])
+		}
+	}
+	return b.String(), nil
 }
