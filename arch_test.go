@@ -69,7 +69,7 @@ var rooms = map[string]room{
 	}},
 	"internal/secret": {},
 	"internal/config": {
-		rooms:   []string{"guard", "guard/rules", "internal/diag", "internal/secret"},
+		rooms:   []string{"guard", "guard/match", "guard/rules", "internal/diag", "internal/secret"},
 		modules: []string{"github.com/goccy/go-yaml"},
 	},
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/guard/match"
 	"github.com/stoplog/stoplog/guard/rules"
+	"github.com/stoplog/stoplog/internal/config"
 )
 
 // guardName is what the findings of this command say for their guard: there is
@@ -19,8 +20,8 @@ const guardName = "rules"
 
 type guardCommand struct {
 	Format  string   `enum:"text,ndjson" default:"text" help:"What stdin is: text, or ndjson with {\"text\":\"…\"} on every line."`
-	Rules   []string `placeholder:"PACK|RULE" help:"The rules to run, by pack or by name. All of them if left out."`
-	Verdict string   `enum:"redact,deny" default:"redact" help:"What a finding does: redact replaces it, deny ends the text before it."`
+	Rules   []string `placeholder:"PACK|RULE|FILE" help:"The rules to run, by pack, by name, or those of a rule file. Every pack but injection if left out."`
+	Verdict string   `enum:"rule,redact,deny" default:"rule" help:"What a finding does: redact replaces it, deny ends the text before it, rule does what its rule says: of those that are built in, redact."`
 	Report  string   `placeholder:"FILE" help:"Write the findings there, one JSON object a line."`
 	Key     string   `placeholder:"FILE" help:"The key of the fingerprints: the bytes of that file. A random one if left out."`
 	Explain bool     `help:"Show which rules run and what each may hold back, and read nothing."`
@@ -31,6 +32,8 @@ func (*guardCommand) Help() string {
 
 With --verdict deny the output ends before the first finding and one line on stderr says why; the exit code is 3. A text of which more than 1 MiB would have to wait is denied too.
 
+A rule file has rules of your own: {version: 1, rules: [{id, pattern, match: […]}]}, and with each, if you want, group, validators, severity, verdict and no_match. Patterns are in the syntax of RE2. A pattern that does not parse or an example that fails is an error with its place.
+
 A finding in the report is {"guard","rule","start","end","verdict","fingerprint"}: offsets in bytes of the text, and never what was found. Its fingerprint is the same for the same text under the same key; give --key to compare runs.
 
 With --format ndjson each line is answered with one line, {"text":"<released now>","findings":[…]}, and the end with {"done":true,"text":"<the rest>","findings":[…],"bytes":N}. After a deny ("blocked":{"rule","start"}) the input is drained.
@@ -39,6 +42,7 @@ Examples:
 
     kubectl logs -f app | stoplog guard
     stoplog guard --rules secrets,email --report found.ndjson <app.log >clean.log
+    stoplog guard --rules secrets,rules/acme.yaml <app.log
     git diff | stoplog guard --rules secrets --verdict deny >/dev/null || echo "secrets in the diff"
     stoplog guard --explain
 
@@ -79,10 +83,21 @@ func (c *guardCommand) Run(w *world) error {
 }
 
 func (c *guardCommand) verdict() guard.Verdict {
-	if c.Verdict == "deny" {
+	switch c.Verdict {
+	case "deny":
 		return guard.Deny
+	case "redact":
+		return guard.Redact
 	}
-	return guard.Redact
+	return guard.Allow // each rule's own
+}
+
+// verdictOf is what a finding of a rule does.
+func (c *guardCommand) verdictOf(r match.Rule) guard.Verdict {
+	if v := c.verdict(); v != guard.Allow {
+		return v
+	}
+	return r.Verdict
 }
 
 // selectRules gives the rules that were named, or all of them.
@@ -91,13 +106,21 @@ func (c *guardCommand) selectRules() ([]match.Rule, error) {
 	if len(names) == 0 {
 		names = rules.Default()
 	}
-	for _, name := range names {
-		if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" || strings.ContainsRune(name, filepath.Separator) {
-			return nil, failf(exitUsage, "own rule files can't be used yet: %s", name).
-				hint("name packs or rules: `stoplog guard --explain` shows them")
+	var own rules.Library
+	for i, name := range names {
+		if ext := filepath.Ext(name); ext != ".yaml" && ext != ".yml" && !strings.ContainsRune(name, filepath.Separator) {
+			continue
 		}
+		pack, err := config.LoadRules(name)
+		if err != nil {
+			return nil, failf(exitUsage, "%w", err)
+		}
+		own, names[i] = append(own, pack.Own), pack.Name
 	}
-	selected, err := rules.Select(names...)
+	if err := own.Check(); err != nil {
+		return nil, failf(exitUsage, "%w", err)
+	}
+	selected, err := own.Select(names...)
 	if err != nil {
 		return nil, failf(exitUsage, "%w", err).hint("`stoplog guard --explain` shows all rules")
 	}

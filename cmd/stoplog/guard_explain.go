@@ -37,7 +37,7 @@ func (c *guardCommand) explain(out io.Writer, selected []match.Rule) error {
 	if c.Format == "ndjson" {
 		enc := newEncoder(out)
 		for i, r := range cert.Rules {
-			row := explained{Rule: r.Rule, Severity: selected[i].Severity.String(), Verdict: c.verdict().String(), Hold: r.Hold}
+			row := explained{Rule: r.Rule, Severity: selected[i].Severity.String(), Verdict: c.verdictOf(selected[i]).String(), Hold: r.Hold}
 			if r.Cut {
 				row.Cut = &explainedCut{r.Grows, cert.SwallowLimit, r.Policy.String()}
 			}
@@ -50,7 +50,7 @@ func (c *guardCommand) explain(out io.Writer, selected []match.Rule) error {
 	table := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(table, "RULE\tSEVERITY\tVERDICT\tHOLDS AT MOST\n")
 	for i, r := range cert.Rules {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", r.Rule, selected[i].Severity, c.verdict(), holds(r, cert))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", r.Rule, selected[i].Severity, c.verdictOf(selected[i]), holds(r, cert))
 	}
 	if err := table.Flush(); err != nil {
 		return err

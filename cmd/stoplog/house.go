@@ -134,8 +134,13 @@ func effective(conf *config.Config, p config.Profile) (json.RawMessage, error) {
 	for _, use := range slices.Concat(p.Input, p.Output) {
 		guards[use.Guard], _ = conf.Guard(use.Guard)
 	}
+	packs := map[string]string{} // a rule file is in force as it reads now
+	for _, own := range conf.Packs {
+		packs[own.Name] = own.Digest
+	}
 	return json.Marshal(struct {
 		Profile config.Profile
 		Guards  map[string]config.Guard
-	}{p, guards})
+		Packs   map[string]string `json:",omitempty"`
+	}{p, guards, packs})
 }

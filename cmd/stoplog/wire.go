@@ -25,7 +25,7 @@ import (
 func compileGuards(conf *config.Config, key []byte) (map[string]guard.Guard, error) {
 	guards := map[string]guard.Guard{}
 	for _, g := range conf.Guards {
-		selected, err := rules.Select(g.Rules...)
+		selected, err := conf.Select(g.Rules...)
 		if err != nil {
 			return nil, fmt.Errorf("guard %s: %w", g.Name, err)
 		}

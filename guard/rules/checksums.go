@@ -76,18 +76,23 @@ var tfn = match.Validator{Name: "tfn", Accept: func(text []byte) bool {
 	return n == 9 && sum > 0 && sum%11 == 0
 }}
 
-// aadhaar accepts twelve digits that check by Verhoeff's scheme: J. Verhoeff,
-// Error Detecting Decimal Codes, 1969.
-var aadhaar = match.Validator{Name: "verhoeff", Accept: func(text []byte) bool {
-	d, n := digitsOf(text)
-	if n != 12 {
-		return false
+// aadhaar accepts twelve digits that check by Verhoeff's scheme: UIDAI.
+var aadhaar = match.Validator{Name: "aadhaar", Accept: func(text []byte) bool {
+	_, n := digitsOf(text)
+	return n == 12 && verhoeff.Accept(text)
+}}
+
+// verhoeff accepts digits that check by the scheme of J. Verhoeff, Error
+// Detecting Decimal Codes, 1969.
+var verhoeff = match.Validator{Name: "verhoeff", Accept: func(text []byte) bool {
+	sum, n := 0, 0
+	for i := len(text) - 1; i >= 0; i-- {
+		if b := text[i]; '0' <= b && b <= '9' {
+			sum = dihedral(sum, permuted(int(b-'0'), n%8))
+			n++
+		}
 	}
-	sum := 0
-	for i := range n {
-		sum = dihedral(sum, permuted(d[n-1-i], i%8))
-	}
-	return sum == 0
+	return n > 0 && sum == 0
 }}
 
 // dihedral multiplies in the group of the symmetries of a pentagon: 0 to 4 turn

@@ -76,11 +76,60 @@ func Pack(name string) ([]match.Rule, bool) {
 	return nil, false
 }
 
+// A Library is the packs that somebody has beside those of the product.
+type Library []Own
+
+// Own is a pack of somebody's own.
+type Own struct {
+	Name  string
+	Rules []match.Rule
+}
+
+// Names returns the names of all packs, those of the product first.
+func (l Library) Names() []string {
+	names := Names()
+	for _, own := range l {
+		names = append(names, own.Name)
+	}
+	return names
+}
+
+// Check reports two packs, or two rules of different packs, that have one name.
+func (l Library) Check() error {
+	taken := map[string]string{}
+	for _, p := range l.all() {
+		if other, ok := taken[p.name]; ok {
+			return fmt.Errorf("pack %q has the name of %s", p.name, other)
+		}
+		taken[p.name] = "another pack"
+		for _, r := range p.rules() {
+			if other, ok := taken[r.ID]; ok {
+				return fmt.Errorf("rule %q of pack %q has the name of %s", r.ID, p.name, other)
+			}
+			taken[r.ID] = fmt.Sprintf("one of pack %q", p.name)
+		}
+	}
+	return nil
+}
+
+// all returns the packs, those of the product behind.
+func (l Library) all() []pack {
+	var all []pack
+	for _, own := range l {
+		all = append(all, pack{own.Name, func() []match.Rule { return own.Rules }})
+	}
+	return append(all, packs...)
+}
+
+// Select is [Library.Select] among the packs of the product.
+func Select(names ...string) ([]match.Rule, error) { return Library{}.Select(names...) }
+
 // Select returns the rules that the names stand for, each the name of a pack or
-// the id of a rule, in the order of the names, those of gitleaks behind ours: of
-// two that find the same, ours gives it its name. A rule that is named twice
-// comes once.
-func Select(names ...string) ([]match.Rule, error) {
+// the id of a rule, in the order of the names, those of gitleaks behind the
+// others: of two that find the same, ours gives it its name. A rule that is named
+// twice comes once.
+func (l Library) Select(names ...string) ([]match.Rule, error) {
+	all := l.all()
 	var out []match.Rule
 	add := func(r match.Rule) {
 		if !slices.ContainsFunc(out, func(o match.Rule) bool { return o.ID == r.ID }) {
@@ -89,7 +138,7 @@ func Select(names ...string) ([]match.Rule, error) {
 	}
 	for _, name := range names {
 		found := false
-		for _, p := range packs {
+		for _, p := range all {
 			for _, r := range p.rules() {
 				if p.name == name || r.ID == name {
 					found = true
@@ -98,7 +147,7 @@ func Select(names ...string) ([]match.Rule, error) {
 			}
 		}
 		if !found {
-			return nil, unknown(name)
+			return nil, l.unknown(name)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b match.Rule) int { return cmp.Compare(rank(a), rank(b)) })
@@ -114,21 +163,21 @@ func rank(r match.Rule) int {
 }
 
 // unknown is the error for a name that is neither a pack's nor a rule's.
-func unknown(name string) error {
+func (l Library) unknown(name string) error {
 	near, least := "", len(name)/2+1
 	consider := func(known string) {
 		if d := distance(name, known); d < least {
 			near, least = known, d
 		}
 	}
-	for _, p := range packs {
+	for _, p := range l.all() {
 		consider(p.name)
 		for _, r := range p.rules() {
 			consider(r.ID)
 		}
 	}
 	if near == "" {
-		return fmt.Errorf("unknown rule or pack %q: packs are %q", name, Names())
+		return fmt.Errorf("unknown rule or pack %q: packs are %q", name, l.Names())
 	}
 	return fmt.Errorf("unknown rule or pack %q: did you mean %q?", name, near)
 }

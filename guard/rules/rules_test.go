@@ -123,3 +123,40 @@ func TestWholeTokenGoes(t *testing.T) {
 		}
 	}
 }
+
+// TestLibrary has rules of somebody's own before those of gitleaks, and refuses
+// names that are taken.
+func TestLibrary(t *testing.T) {
+	own := func(name string, ids ...string) rules.Own {
+		o := rules.Own{Name: name}
+		for _, id := range ids {
+			o.Rules = append(o.Rules, match.Rule{ID: id, Pattern: id})
+		}
+		return o
+	}
+	l := rules.Library{own("acme", "one", "two")}
+	rs, err := l.Select("twitch-api-token", "acme", "email")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, r := range rs {
+		ids = append(ids, r.ID)
+	}
+	if got := strings.Join(ids, " "); got != "one two email twitch-api-token" {
+		t.Errorf("got %s", got)
+	}
+	if err := l.Check(); err != nil {
+		t.Error(err)
+	}
+	for want, l := range map[string]rules.Library{
+		`pack "secrets" has the name of another pack`:                   {own("secrets")},
+		`rule "email" of pack "pii" has the name of one of pack "acme"`: {own("acme", "email")},
+		`rule "one" of pack "b" has the name of one of pack "a"`:        {own("a", "one"), own("b", "one")},
+		`rule "a" of pack "b" has the name of another pack`:             {own("a", "one"), own("b", "a")},
+	} {
+		if err := l.Check(); err == nil || !strings.HasSuffix(err.Error(), want) && !strings.HasPrefix(err.Error(), `pack "secrets"`) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}

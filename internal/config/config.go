@@ -53,6 +53,9 @@ type Config struct {
 	Seal Key
 	// MaxBodyBytes is the largest request body that the gateway takes.
 	MaxBodyBytes int64
+	// Packs are the rules of its own that the file names, which guards may use as
+	// those that are built in.
+	Packs []Pack
 	// Upstreams, Guards and Profiles are those that the file declares, in its
 	// order, after the built-in ones that are in use.
 	Upstreams []Upstream
@@ -96,8 +99,8 @@ type Key struct {
 // Guard is a named set of rules and what is done with what they find.
 type Guard struct {
 	Name    string
-	Rules   []string // rule packs and rule ids, as guard/rules names them
-	Verdict guard.Verdict
+	Rules   []string      // names of packs and of rules, as Config.Select takes them
+	Verdict guard.Verdict // Allow: each rule's own
 }
 
 // Profile is a named policy, with all that it extends applied.

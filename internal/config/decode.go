@@ -31,6 +31,7 @@ type (
 	document struct {
 		root      diag.Span
 		listen    at[string]
+		rules     names
 		store     at[string]
 		seal      sealDecl
 		maxBody   at[int64]
@@ -92,6 +93,8 @@ func (d decoder) document(root node) document {
 			doc.store = d.text(m.value, m.key)
 		case "seal":
 			doc.seal = d.seal(m.value)
+		case "rules":
+			doc.rules = d.texts(m.value, m.key)
 		case "max_body_bytes":
 			doc.maxBody = d.integer(m.value, m.key, 1<<10, 1<<30)
 		case "upstreams":

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/stoplog/stoplog/internal/diag"
 )
 
 // Find gives the file to read: the one that was named, else ./stoplog.yaml, else
@@ -57,4 +59,10 @@ func Parse(file string, data []byte) (*Config, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// asList gives the diagnostics that an error is, if it is that.
+func asList(err error) (list diag.List, ok bool) {
+	ok = errors.As(err, &list)
+	return list, ok
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+
+	"github.com/stoplog/stoplog/guard"
 )
 
 // WriteYAML writes the configuration as a file in which nothing is left to
@@ -45,7 +47,11 @@ func (c *Config) printed() object {
 		upstreams = append(upstreams, field{u.Name, u.printed()})
 	}
 	for _, g := range c.Guards {
-		guards = append(guards, field{g.Name, object{{"rules", g.Rules}, {"verdict", g.Verdict.String()}}})
+		o := object{{"rules", g.Rules}}
+		if g.Verdict != guard.Allow {
+			o = append(o, field{"verdict", g.Verdict.String()})
+		}
+		guards = append(guards, field{g.Name, o})
 	}
 	for _, p := range c.Profiles {
 		profiles = append(profiles, field{p.Name, p.printed()})
@@ -63,8 +69,15 @@ func (c *Config) printed() object {
 	if key := c.Seal.printed(); key != nil {
 		o = append(o, field{"seal", object{{"key", key}}})
 	}
+	o = append(o, field{"max_body_bytes", c.MaxBodyBytes})
+	if len(c.Packs) > 0 {
+		var files []string
+		for _, p := range c.Packs {
+			files = append(files, literal.Replace(p.File))
+		}
+		o = append(o, field{"rules", files})
+	}
 	return append(o,
-		field{"max_body_bytes", c.MaxBodyBytes},
 		field{"upstreams", upstreams},
 		field{"guards", guards},
 		field{"profiles", profiles},

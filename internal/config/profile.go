@@ -5,22 +5,22 @@ import (
 	"strings"
 
 	"github.com/stoplog/stoplog/guard"
-	"github.com/stoplog/stoplog/guard/rules"
 )
 
 // guard checks a guard's rules. One that replaces a built-in guard and judges by
 // less is told on: its name promises more.
 func (s *resolver) guard(d guardDecl) Guard {
-	g := Guard{Name: d.name.value, Verdict: guard.Redact}
+	g := Guard{Name: d.name.value}
+	packs, ids := s.known()
 	if d.verdict.set {
 		g.Verdict, _ = guard.ParseVerdict(d.verdict.value) // one of the words that were read
 	}
 	if !d.rules.written() && !d.flawed {
-		s.errorf(d.name.span, "write rules: [PACK, …], of "+strings.Join(rules.Names(), ", "), "guard %q has no rules", g.Name)
+		s.errorf(d.name.span, "write rules: [PACK, …], of "+strings.Join(packs, ", "), "guard %q has no rules", g.Name)
 	}
 	for _, rule := range d.rules.value {
-		if !isRule(rule.value) {
-			s.noSuch("rule or pack", rule, rules.Names(), ruleIDs()...)
+		if !slices.Contains(packs, rule.value) && !slices.Contains(ids, rule.value) {
+			s.noSuch("rule or pack", rule, packs, ids...)
 		}
 		g.Rules = append(g.Rules, rule.value)
 	}

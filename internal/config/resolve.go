@@ -15,6 +15,7 @@ type resolver struct {
 	upstreams []Upstream
 	guards    []Guard
 	profiles  map[string]Profile
+	own       []Pack
 	warnings  diag.List
 }
 
@@ -34,6 +35,8 @@ func resolve(r *reader, doc document) *Config {
 	if doc.maxBody.set {
 		c.MaxBodyBytes = doc.maxBody.value
 	}
+	s.own = s.packs(doc.rules)
+	c.Packs = s.own
 	for _, u := range doc.upstreams {
 		s.upstreams = replace(s.upstreams, s.upstream(u), upstreamName)
 	}

@@ -20,10 +20,7 @@ type shape struct {
 var (
 	fileShape = shape{
 		what: "the file", path: "the top level",
-		keys: []string{"version", "listen", "store", "seal", "max_body_bytes", "upstreams", "guards", "profiles", "gateway"},
-		later: map[string]string{
-			"rules": "guards choose among the built-in rules, and own rule files are not read yet",
-		},
+		keys: []string{"version", "listen", "store", "seal", "max_body_bytes", "rules", "upstreams", "guards", "profiles", "gateway"},
 	}
 	upstreamShape = shape{
 		what: "an upstream", path: "upstreams.NAME",
@@ -71,6 +68,15 @@ var (
 		what: "the gateway", path: "gateway",
 		keys: []string{OpenAI, Anthropic},
 	}
+	ruleFileShape = shape{
+		what: "the file", path: "the top level",
+		keys: []string{"version", "rules"},
+	}
+	ruleShape = shape{
+		what: "a rule", path: "rules",
+		keys: []string{"id", "pattern", "group", "validators", "severity", "verdict", "match", "no_match"},
+	}
+	// shapes are those of a configuration.
 	shapes = []shape{fileShape, upstreamShape, keyShape, timeoutsShape, azureShape, guardShape, profileShape, limitsShape, approvalsShape, sealShape, gatewayShape}
 )
 
