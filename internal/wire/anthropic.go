@@ -84,8 +84,11 @@ func (d *anthropicStream) read(s *Stream, f *frame, leaves []leaf) error {
 		d.nameEvent(f)
 	}
 	l := s.lane(0)
+	if d.kind == "message_start" {
+		s.outcome.nextMessage()
+	}
 	for i := range leaves {
-		if lf := &leaves[i]; lf.token == '0' && lf.node != nil {
+		if lf := &leaves[i]; lf.token == '0' && lf.kind == Number {
 			s.outcome.count(lf.node.channel, f.payload[lf.from:lf.to])
 		}
 	}
@@ -218,10 +221,7 @@ func (d *anthropicStream) end(s *Stream) {
 	if !s.lane(0).ended {
 		return // what came was the end
 	}
-	o := s.Outcome()
-	delta := fmt.Appendf(nil, `{"type":"message_delta","delta":{"stop_reason":"refusal","stop_sequence":null},"usage":{"output_tokens":%d}}`, o.Usage.Output)
-	s.out = sse.AppendEvent(s.out, "message_delta", withMember(delta, appendStoplog(nil, s.opt.Run, o)))
-	s.out = sse.AppendEvent(s.out, "message_stop", []byte(`{"type":"message_stop"}`))
+	d.finish(s, "refusal")
 }
 
 func (d *anthropicStream) fail(s *Stream, reason string) {

@@ -37,7 +37,7 @@ func (f *Format) Models(opt Options, doc []byte) Verdict {
 
 func (f *Format) document(opt Options, doc []byte, name string, read func(*document, []leaf) error) Verdict {
 	b := &document{judgement: newJudgement(opt.Context, opt.Chain, guard.Response), doc: doc}
-	b.outcome.usage.Input, b.outcome.prior = opt.Input, opt.Redacted
+	b.outcome.asked, b.outcome.prior = opt.Input, opt.Redacted
 	b.outcome.failure = opt.Failed
 	var sc scanner
 	leaves, err := sc.scan(doc, f.tables[name].root)

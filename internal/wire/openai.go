@@ -196,7 +196,7 @@ func (d *openaiStream) identify(f *frame, leaves []leaf) {
 // count reads the usage.
 func (d *openaiStream) count(s *Stream, f *frame, leaves []leaf) {
 	for i := range leaves {
-		if l := &leaves[i]; l.token == '0' && l.node != nil {
+		if l := &leaves[i]; l.token == '0' && l.kind == Number {
 			s.outcome.count(l.node.channel, f.payload[l.from:l.to])
 		}
 	}

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/stoplog/stoplog/internal/sse"
 )
@@ -40,7 +39,7 @@ func (d *openaiStream) end(s *Stream) {
 	var tails [][]byte // chunks of our own
 	for i, c := range d.choices {
 		if s.lanes[i].ended {
-			tails = append(tails, d.chunk(`{"index":`+strconv.FormatInt(c.index, 10)+`,"delta":{},"logprobs":null,"finish_reason":"content_filter"}`))
+			tails = append(tails, d.finish(c.index, "content_filter"))
 		}
 	}
 	usage := d.usage

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"strconv"
 
 	"github.com/stoplog/stoplog/guard"
 )
@@ -15,6 +14,7 @@ const (
 	Redacted         Status = "redacted"
 	Blocked          Status = "guardrail_blocked"
 	ApprovalRequired Status = "guardrail_approval_required"
+	BudgetExceeded   Status = "budget_exceeded"
 	UpstreamFailed   Status = "upstream_failed"
 	Cancelled        Status = "cancelled" // the caller left
 )
@@ -29,14 +29,6 @@ type Outcome struct {
 	Usage  Usage
 }
 
-// Usage is how many tokens a request took. What the provider did not report is
-// an estimate.
-type Usage struct {
-	Input     int64 `json:"input"`
-	Output    int64 `json:"output"`
-	Estimated bool  `json:"estimated"`
-}
-
 // outcome gathers what decides a response's Outcome. Which of several findings
 // names it depends on where they are, not on when they were made.
 type outcome struct {
@@ -46,10 +38,11 @@ type outcome struct {
 	findAt   string
 	prior    *Outcome // of the request
 	failure  string
-	refused  bool // the failure is a guard's doing
-	usage    Usage
-	gotIn    bool
-	gotOut   bool
+	refused  bool   // the failure is a guard's doing
+	spentOut string // why there is no more budget for the answer, if so
+	asked    int64  // the size of the request, in tokens, estimated
+	report   report
+	past     Usage // of messages of the answer before the one that is reported
 	textSize int64 // bytes of answer text that came
 }
 
@@ -75,11 +68,7 @@ func (o *outcome) failed(reason string) {
 
 // result is how it ended, if it ended now.
 func (o *outcome) result() Outcome {
-	out := Outcome{Status: Allowed, Usage: o.usage}
-	if !o.gotOut {
-		out.Usage.Output = Estimate(o.textSize)
-	}
-	out.Usage.Estimated = !o.gotIn || !o.gotOut
+	out := Outcome{Status: Allowed, Usage: o.spent()}
 	switch {
 	case o.stop != nil:
 		out.Status, out.Guard, out.Rule = Blocked, o.stop.Guard, o.stop.Rule
@@ -92,6 +81,8 @@ func (o *outcome) result() Outcome {
 		}
 	case o.failure != "":
 		out.Status, out.Reason = UpstreamFailed, o.failure
+	case o.spentOut != "":
+		out.Status, out.Reason = BudgetExceeded, o.spentOut
 	case o.finding != nil:
 		out.Status, out.Guard, out.Rule = Redacted, o.finding.Guard, o.finding.Rule
 	case o.prior != nil:
@@ -99,9 +90,6 @@ func (o *outcome) result() Outcome {
 	}
 	return out
 }
-
-// Estimate is how many tokens a text of n bytes may be: one for each four.
-func Estimate(n int64) int64 { return (n + 3) / 4 }
 
 // told is the member that tells a client what happened; nil where that was
 // nothing, and of a run without a name.
@@ -150,25 +138,4 @@ func adding(doc []byte, to int, member string) splice {
 		member = "," + member
 	}
 	return splice{end, end, []byte(member)}
-}
-
-// count reads a token count; a number that is none is not reported.
-func count(b []byte) (int64, bool) {
-	n, err := strconv.ParseInt(string(b), 10, 64)
-	return n, err == nil && n >= 0
-}
-
-// count notes a token count by the role of its field.
-func (o *outcome) count(role string, digits []byte) {
-	if role != "input" && role != "output" {
-		return
-	}
-	n, ok := count(digits)
-	switch {
-	case !ok:
-	case role == "input":
-		o.usage.Input, o.gotIn = n, true
-	default:
-		o.usage.Output, o.gotOut = n, true
-	}
 }

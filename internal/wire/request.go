@@ -16,6 +16,8 @@ type Request struct {
 	Usage bool
 	// Tokens is an estimate of the request's size.
 	Tokens int64
+	// MaxTokens is the most that each answer may have; 0 if the caller said nothing.
+	MaxTokens int64
 }
 
 // Request judges a request. Every string and number in it is screened: those
@@ -67,6 +69,10 @@ func (r *Request) read(b *document, leaves []leaf) {
 		case "n":
 			if n, ok := count(b.doc[l.from:l.to]); ok && n > 0 && n <= maxChoices {
 				r.Choices = int(n)
+			}
+		case "max-tokens":
+			if n, ok := count(b.doc[l.from:l.to]); ok {
+				r.MaxTokens = max(r.MaxTokens, n)
 			}
 		case "include_usage":
 			r.Usage = b.doc[l.from] == 't'

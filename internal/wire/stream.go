@@ -52,7 +52,7 @@ func (f *Format) NewStream(opt Options) *Stream {
 		dialect:   f.dialect(),
 		in:        sse.NewScanner(opt.MaxFrame),
 	}
-	s.outcome.usage.Input, s.outcome.prior = opt.Input, opt.Redacted
+	s.outcome.asked, s.outcome.prior = opt.Input, opt.Redacted
 	return s
 }
 
