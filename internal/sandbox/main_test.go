@@ -2,18 +2,26 @@ package sandbox
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 )
 
+// hostVariable makes the test's own program a host, which is then killed.
+const hostVariable = "STOPLOG_TEST_HOST"
+
 func TestMain(m *testing.M) {
 	Main()
-	if len(os.Args) > 1 && os.Args[1] == attackName {
-		os.Exit(attack(os.Args[2:]))
+	if os.Args[0] == attackerName {
+		os.Exit(attacker(os.Args[1:]))
+	}
+	if os.Getenv(hostVariable) != "" {
+		os.Exit(hostOfSleep())
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -84,8 +92,24 @@ func do(t *testing.T, s Spec) outcome {
 	return outcome{r, stdout.String(), stderr.String()}
 }
 
+// checked is what this machine can enforce.
+var checked = sync.OnceValue(func() Report { return Check(context.Background()) })
+
 // needsSandbox skips a test where the kernel has no sandbox to give, which is a
 // failure in CI.
 func needsSandbox(t *testing.T) {
 	t.Helper()
+	r := checked()
+	if r.Holds {
+		return
+	}
+	for _, p := range r.Parts {
+		if !p.Holds {
+			t.Logf("%s: %s", p.Name, p.Detail)
+		}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("this machine has no sandbox to give")
+	}
+	t.Skip("this machine has no sandbox to give")
 }

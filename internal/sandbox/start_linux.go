@@ -116,7 +116,7 @@ func (p *Process) start(ctx context.Context, s Spec) error {
 	theirs.Close() // so that the warden's end is the end of what it says
 	stop := context.AfterFunc(ctx, func() { p.end(Cancelled) })
 	listeners, err := p.hearStart()
-	if err != nil {
+	if err != nil && !p.endedBy(Flooded) { // a program can flood before we hear that it runs
 		stop()
 		p.warden.Process.Kill()
 		p.warden.Wait()
@@ -144,7 +144,7 @@ func wardenCommand(orders, report *os.File) *exec.Cmd {
 		attr.Cloneflags |= unix.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_SETPCAP}
 	}
 	return &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{wardenName}, Env: []string{},
@@ -273,6 +273,13 @@ func (p *Process) end(why End) {
 		p.forced = why
 	}
 	p.warden.Process.Kill()
+}
+
+// endedBy reports whether we ended the program, for a reason.
+func (p *Process) endedBy(why End) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.forced == why
 }
 
 // Kill ends the program and everything that it started. It does not wait. What
