@@ -116,7 +116,7 @@ var rooms = map[string]room{
 			"examples", "govern", "guard", "guard/match", "guard/rules",
 			"internal/agent", "internal/api", "internal/approval", "internal/cassette", "internal/chat", "internal/config",
 			"internal/diag", "internal/dial", "internal/engine", "internal/engine/deferred", "internal/gateway", "internal/journal",
-			"internal/journal/sqlite", "internal/requestlog", "internal/run", "internal/seal", "internal/signal", "internal/sse",
+			"internal/journal/sqlite", "internal/requestlog", "internal/run", "internal/sandbox", "internal/seal", "internal/signal", "internal/sse",
 			"internal/wire",
 		},
 		modules: []string{"github.com/alecthomas/kong", "github.com/riverqueue/river/riverdriver/riversqlite", "github.com/mattn/go-isatty"},

@@ -15,9 +15,11 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/stoplog/stoplog/internal/journal/sqlite"
+	"github.com/stoplog/stoplog/internal/sandbox"
 )
 
 func main() {
+	sandbox.Main() // a process of a sandbox is this program again
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Getenv))
 }
 
@@ -36,6 +38,7 @@ type commands struct {
 	Audit       auditCommand       `cmd:"" help:"Check the journal, or give it away."`
 	Guard       guardCommand       `cmd:"" help:"Filter stdin to stdout, and replace what must not pass."`
 	CheckConfig checkConfigCommand `cmd:"" help:"Check a stoplog.yaml, and show what comes of it."`
+	Doctor      doctorCommand      `cmd:"" help:"Say what this machine can enforce."`
 	Version     versionCommand     `cmd:"" help:"Say which build this is."`
 }
 
