@@ -46,7 +46,7 @@ var rooms = map[string]room{
 	},
 	"internal/journal": {modules: []string{"github.com/go-json-experiment/json", "github.com/oklog/ulid"}},
 	"internal/journal/sqlite": {
-		rooms:   []string{"internal/budget", "internal/journal", "internal/seal"},
+		rooms:   []string{"internal/auth", "internal/budget", "internal/journal", "internal/seal"},
 		modules: []string{"github.com/pressly/goose", "modernc.org/sqlite"},
 	},
 	"internal/seal": {},
@@ -68,6 +68,7 @@ var rooms = map[string]room{
 		"github.com/go-json-experiment/json", "github.com/santhosh-tekuri/jsonschema/v6",
 	}},
 	"internal/secret": {},
+	"internal/auth":   {},
 	"internal/config": {
 		rooms:   []string{"guard", "guard/match", "guard/rules", "internal/diag", "internal/secret"},
 		modules: []string{"github.com/goccy/go-yaml"},
@@ -90,7 +91,7 @@ var rooms = map[string]room{
 
 	"internal/llm": {rooms: []string{"govern", "internal/sse"}},
 
-	"internal/gateway": {rooms: []string{"govern", "guard", "internal/sse", "internal/wire"}},
+	"internal/gateway": {rooms: []string{"govern", "guard", "internal/auth", "internal/sse", "internal/wire"}},
 
 	"internal/chat":       {rooms: []string{"internal/journal", "internal/run", "internal/signal"}},
 	"internal/requestlog": {rooms: []string{"govern", "guard", "internal/journal"}},
@@ -102,7 +103,7 @@ var rooms = map[string]room{
 		modules: []string{"github.com/go-json-experiment/json"},
 	},
 	"internal/api": {rooms: []string{
-		"internal/approval", "internal/chat", "internal/diag", "internal/journal", "internal/run", "internal/sse",
+		"internal/approval", "internal/auth", "internal/chat", "internal/diag", "internal/journal", "internal/run", "internal/sse",
 	}},
 
 	"internal/flow/steps": {rooms: []string{"internal/run", "internal/signal"}},
@@ -114,7 +115,7 @@ var rooms = map[string]room{
 	"cmd/stoplog": {
 		rooms: []string{
 			"examples", "govern", "guard", "guard/match", "guard/rules",
-			"internal/agent", "internal/api", "internal/approval", "internal/cassette", "internal/chat", "internal/config",
+			"internal/agent", "internal/api", "internal/approval", "internal/auth", "internal/cassette", "internal/chat", "internal/config",
 			"internal/diag", "internal/dial", "internal/engine", "internal/engine/deferred", "internal/gateway", "internal/journal",
 			"internal/journal/sqlite", "internal/requestlog", "internal/run", "internal/sandbox", "internal/seal", "internal/signal", "internal/sse",
 			"internal/wire",

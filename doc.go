@@ -110,6 +110,11 @@
 // is to be done follows from it. No clock, no id, no I/O. Read loop.go first;
 // docs/run-states.md is its chart.
 //
+// # Package internal/auth
+//
+// Who calls: keys with a role, labels and limits, kept as digests, and the ring
+// that a request's key is looked up in.
+//
 // # Package internal/journal
 //
 // The contract of the append-only log of runs: a row and a log for each run,

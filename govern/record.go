@@ -31,6 +31,8 @@ type Started struct {
 	Stream   bool   `json:"stream"`
 	// Parent is the run that the request is part of; empty if nobody said.
 	Parent string `json:"parent,omitempty"`
+	// Caller is whose key the request came with; nil if it came with none.
+	Caller *Caller `json:"caller,omitempty"`
 }
 
 // Verdict says what a guard found, and whether it had a say.

@@ -108,7 +108,7 @@ func (t *Transport) identify(req *http.Request) (*call, *http.Response, error) {
 // judgeRequest screens what is asked. A denied request gets its answer here.
 func (c *call) judgeRequest() (*http.Response, error) {
 	if c.route.models {
-		return nil, c.keep(Started{Mount: c.route.protocol, Profile: c.profile.Name, Upstream: c.upstreams()[0].Name, Parent: c.parent()})
+		return nil, c.keep(Started{Mount: c.route.protocol, Profile: c.profile.Name, Upstream: c.upstreams()[0].Name, Parent: c.parent(), Caller: c.caller()})
 	}
 	asked, err := c.format.Request(wire.Options{Context: c.ctx, Chain: c.profile.input, Run: c.run}, c.body)
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *call) judgeRequest() (*http.Response, error) {
 	if !denied {
 		first = c.upstreams()[0].Name
 	}
-	if err := c.keep(Started{Mount: c.route.protocol, Profile: c.profile.Name, Upstream: first, Model: c.modelName(), Stream: asked.Stream, Parent: c.parent()}, verdicts(asked.Decisions)...); err != nil {
+	if err := c.keep(Started{Mount: c.route.protocol, Profile: c.profile.Name, Upstream: first, Model: c.modelName(), Stream: asked.Stream, Parent: c.parent(), Caller: c.caller()}, verdicts(asked.Decisions)...); err != nil {
 		return nil, err
 	}
 	if !denied {

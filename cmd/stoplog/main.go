@@ -36,6 +36,7 @@ type commands struct {
 	Answer      answerCommand      `cmd:"" help:"Answer what a model asks."`
 	SealKey     sealKeyCommand     `cmd:"" help:"Make a key that seals what is kept."`
 	Audit       auditCommand       `cmd:"" help:"Check the journal, or give it away."`
+	Keys        keysCommand        `cmd:"" help:"Make, list and revoke the keys that callers show."`
 	Guard       guardCommand       `cmd:"" help:"Filter stdin to stdout, and replace what must not pass."`
 	CheckConfig checkConfigCommand `cmd:"" help:"Check a stoplog.yaml, and show what comes of it."`
 	Doctor      doctorCommand      `cmd:"" help:"Say what this machine can enforce."`

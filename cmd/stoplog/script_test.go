@@ -47,7 +47,8 @@ func withBinary(m *testing.M) int {
 //	grab NAME FILE REGEXP      set the variable NAME to what the group matches
 //	bytes FILE TEXT [COUNT]    write TEXT, with Go's escapes, COUNT times
 //	serving FLAG…              start `stoplog serve` and wait until it listens
-//	ask PATH [BODY [PROFILE]]  ask it; the answer is stdout: the status, then the body
+//	ask PATH [BODY [PROFILE]]  ask it, with the key in the variable KEY; the answer is stdout:
+//	                           the status, then the body
 //	ends CODE                  end it by SIGTERM, want that exit code; its talk is stderr
 //
 // and the variables ESC, the character that begins a terminal's control sequences,

@@ -2,16 +2,19 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/stoplog/stoplog/internal/api"
+	"github.com/stoplog/stoplog/internal/auth"
 	"github.com/stoplog/stoplog/internal/cassette"
 	"github.com/stoplog/stoplog/internal/config"
 	"github.com/stoplog/stoplog/internal/diag"
@@ -41,6 +44,8 @@ The same address serves agents (POST /chat/stream), runs and approvals (/v1/…)
 
 With --record DIR each exchange with an upstream is also written to DIR as a cassette, its secrets and people's data replaced; one from which they cannot be taken is not written, and that is said.
 An upstream with ` + "`cassettes: [DIR/*.cassette]`" + ` in place of its address answers with them, with no key and no network.
+
+It listens on loopback, where nobody needs a key. Beyond it (listen: 0.0.0.0:4180) everybody does, and it does not start before there is one (stoplog keys create); give it a certificate too (tls: {cert: FILE, key: FILE}).
 
 The address is on stdout, one line, once it listens; SIGINT or SIGTERM ends it when the answers under way have ended, a second one at once.
 
@@ -99,7 +104,30 @@ func (c *serveCommand) Run(w *world) error {
 		input, output := at.door.Waits(p.Name)
 		w.voice.sayf("profile %s: of requests, %s; of answers, %s", p.Name, input, output)
 	}
-	return errors.Join(serve(w, c.JSON, conf, at.door, h), h.close())
+	keys, err := openKeys(conf, h.store)
+	if err != nil {
+		return errors.Join(err, h.close())
+	}
+	return errors.Join(serve(w, c.JSON, conf, at.door, keys, h), h.close())
+}
+
+// openKeys makes the ring of keys by which callers are told apart. A server that
+// others than this machine can reach does not start where nobody has one.
+func openKeys(conf *config.Config, s *sqlite.Store) (*auth.Ring, error) {
+	ring := &auth.Ring{Store: s, Digest: digester(s), Required: conf.KeysRequired()}
+	if !ring.Required {
+		return ring, nil
+	}
+	keys, err := s.AuthKeys(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	if !slices.ContainsFunc(keys, func(k auth.Key) bool { return k.State(now) == "live" }) {
+		return nil, failf(exitError, "nobody has a key, and on %s everybody needs one", conf.Listen).
+			hint("make one with `stoplog keys create NAME --role admin`, and one for each app with `stoplog keys create NAME`")
+	}
+	return ring, nil
 }
 
 // loadConfig reads the configuration and says what a person should know of it.
@@ -121,7 +149,7 @@ func loadConfig(name string, w *world) (*config.Config, error) {
 }
 
 // serve listens until a signal comes.
-func serve(w *world, asJSON bool, conf *config.Config, door http.RoundTripper, h *host) error {
+func serve(w *world, asJSON bool, conf *config.Config, door http.RoundTripper, keys *auth.Ring, h *host) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	listener, err := net.Listen("tcp", conf.Listen)
@@ -129,12 +157,24 @@ func serve(w *world, asJSON bool, conf *config.Config, door http.RoundTripper, h
 		return failf(exitError, "listen on %s: %w", conf.Listen, err).hint("choose another port with --listen 127.0.0.1:0")
 	}
 	g := gateway.New(door, mounts(conf)...)
+	g.Keys = keys
 	paths := append(g.Paths(), h.api.Paths()...)
-	server := &http.Server{Handler: joined(g, h.api), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	server := &http.Server{Handler: joined(g, h.api, keys), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	server.RegisterOnShutdown(h.api.End)
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	if err := announce(w, asJSON, listener.Addr().String(), paths); err != nil {
+	scheme := "http"
+	if conf.TLS != (config.TLS{}) {
+		scheme = "https"
+		cert, err := tls.LoadX509KeyPair(conf.TLS.Cert, conf.TLS.Key)
+		if err != nil {
+			return errors.Join(failf(exitError, "read the certificate %s and its key %s: %w", conf.TLS.Cert, conf.TLS.Key, err), listener.Close())
+		}
+		server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}}
+		go func() { ended <- server.ServeTLS(listener, "", "") }()
+	} else {
+		go func() { ended <- server.Serve(listener) }()
+	}
+	if err := announce(w, asJSON, scheme, listener.Addr().String(), paths); err != nil {
 		server.Close()
 		<-ended
 		return err
@@ -154,11 +194,12 @@ func serve(w *world, asJSON bool, conf *config.Config, door http.RoundTripper, h
 }
 
 // joined is the gateway, and beside it the control interface.
-func joined(g *gateway.Gateway, control *api.Server) http.Handler {
+func joined(g *gateway.Gateway, control *api.Server, keys *auth.Ring) http.Handler {
+	behind := control.Behind(keys)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, prefix := range control.Prefixes() {
 			if strings.HasPrefix(r.URL.Path, prefix) {
-				control.ServeHTTP(w, r)
+				behind.ServeHTTP(w, r)
 				return
 			}
 		}
@@ -167,13 +208,13 @@ func joined(g *gateway.Gateway, control *api.Server) http.Handler {
 }
 
 // announce says where it listens, for people or for programs.
-func announce(w *world, asJSON bool, address string, paths []string) error {
+func announce(w *world, asJSON bool, scheme, address string, paths []string) error {
 	if asJSON {
 		return newEncoder(w.stdout).Encode(struct {
 			Address string   `json:"address"`
 			Served  []string `json:"served"`
 		}{address, paths})
 	}
-	_, err := fmt.Fprintf(w.stdout, "listening on http://%s\n", address)
+	_, err := fmt.Fprintf(w.stdout, "listening on %s://%s\n", scheme, address)
 	return err
 }

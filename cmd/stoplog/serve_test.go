@@ -71,6 +71,9 @@ func scriptAsk(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) > 2 {
 		req.Header.Set("Stoplog-Profile", args[2])
 	}
+	if key := ts.Getenv("KEY"); key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	ts.Check(err)
 	defer resp.Body.Close()

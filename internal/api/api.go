@@ -26,10 +26,15 @@
 // Who reads does not hold up who runs: a stream reads the journal at its own
 // pace, and one whose client does not read is cut off.
 //
-// Whoever may connect may decide: there are no keys yet, so the server listens on
-// loopback and on a socket of its owner's alone. Pages of other sites cannot get
-// at it through a browser: requests come under a name of this machine, a post is
-// of JSON, and none is from another origin.
+// Whoever may connect to the socket, which is its owner's alone, may do all of
+// it. On a listener ([Server.Behind]) callers are told apart by keys: each route
+// says which act it is, the key's role whether that is allowed, and who decides is
+// the key's name and no claim. Where no key is asked for the listener is on
+// loopback.
+//
+// Pages of other sites cannot get at it through a browser: requests come under a
+// name of this machine, a post is of JSON, and none is from another origin. Where
+// keys are required the name may be another: a page of another site has no key.
 //
 // The routes are plain net/http. Three of them are streams or may be one, and what
 // is left of a framework then is worth less than having every refusal in one form
@@ -45,6 +50,7 @@ import (
 	"time"
 
 	"github.com/stoplog/stoplog/internal/approval"
+	"github.com/stoplog/stoplog/internal/auth"
 	"github.com/stoplog/stoplog/internal/chat"
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/run"
@@ -113,7 +119,7 @@ func New(o Options) *Server {
 	s.ctx, s.end = context.WithCancel(context.Background())
 	allowed := map[string][]string{}
 	for _, r := range s.routes() {
-		s.mux.HandleFunc(r.method+" "+r.path, reporting(r.handle))
+		s.mux.HandleFunc(r.method+" "+r.path, reporting(allowing(r.act, r.handle)))
 		allowed[r.path] = append(allowed[r.path], r.method)
 	}
 	for path, methods := range allowed {
@@ -144,30 +150,36 @@ func (s *Server) End() { s.end() }
 type handler func(http.ResponseWriter, *http.Request) error
 
 type route struct {
+	act          auth.Act
 	method, path string
 	handle       handler
 }
 
 func (s *Server) routes() []route {
 	return []route{
-		{"POST", "/chat/stream", s.chat},
-		{"GET", "/v1/runs", s.listRuns},
-		{"GET", "/v1/runs/{run}", s.showRun},
-		{"GET", "/v1/runs/{run}/events", s.events},
-		{"POST", "/v1/runs/{run}/cancel", s.cancel},
-		{"POST", "/v1/runs/{run}/resolve", s.resolve},
-		{"GET", "/v1/approvals", s.listApprovals},
-		{"GET", "/v1/approvals/{id}", s.showApproval},
-		{"POST", "/v1/approvals/{id}/approve", s.decide(journal.QuestionApproved)},
-		{"POST", "/v1/approvals/{id}/deny", s.decide(journal.QuestionDenied)},
-		{"POST", "/v1/approvals/{id}/answer", s.decide(journal.QuestionAnswered)},
+		{auth.Operate, "POST", "/chat/stream", s.chat},
+		{auth.Read, "GET", "/v1/runs", s.listRuns},
+		{auth.Read, "GET", "/v1/runs/{run}", s.showRun},
+		{auth.Read, "GET", "/v1/runs/{run}/events", s.events},
+		{auth.Operate, "POST", "/v1/runs/{run}/cancel", s.cancel},
+		{auth.Operate, "POST", "/v1/runs/{run}/resolve", s.resolve},
+		{auth.Read, "GET", "/v1/approvals", s.listApprovals},
+		{auth.Read, "GET", "/v1/approvals/{id}", s.showApproval},
+		{auth.Decide, "POST", "/v1/approvals/{id}/approve", s.decide(journal.QuestionApproved)},
+		{auth.Decide, "POST", "/v1/approvals/{id}/deny", s.decide(journal.QuestionDenied)},
+		{auth.Decide, "POST", "/v1/approvals/{id}/answer", s.decide(journal.QuestionAnswered)},
 	}
 }
 
 var crossOrigin = http.NewCrossOriginProtection()
 
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !local(r.Host) {
+// ServeHTTP answers those who may do all of it.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.serve(w, r, false) }
+
+// serve answers a request. One whose sender showed a key that was required may
+// come under any name.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, anyHost bool) {
+	if !anyHost && !local(r.Host) {
 		writeError(w, failf(Forbidden, "host %.100q is not a name of this machine", r.Host))
 		return
 	}

@@ -145,7 +145,7 @@ func (s *Server) decide(state journal.QuestionState) handler {
 			return failf(BadRequest, "%s asks for a yes or a no, and not for words", q.ID)
 		}
 		decided, err := s.Engine.Decide(r.Context(), s.Tenant, approval.Decision{
-			ID: q.ID, Digest: [32]byte(digest), State: state, By: body.By, Text: body.Text,
+			ID: q.ID, Digest: [32]byte(digest), State: state, By: by(r, body.By), Text: body.Text,
 		})
 		if err != nil {
 			return err

@@ -68,7 +68,7 @@ func (s *Server) turn(w http.ResponseWriter, r *http.Request, body ChatRequest) 
 			return nil, failf(BadRequest, "a message has no event to go on behind: leave Last-Event-ID out")
 		}
 		ref, err := s.turns.Begin(r.Context(), chat.Message{
-			Session: body.Session, Profile: body.Profile, Text: body.Message, By: orLocal(body.By),
+			Session: body.Session, Profile: body.Profile, Text: body.Message, By: orLocal(by(r, body.By)),
 		})
 		if err != nil {
 			return nil, err

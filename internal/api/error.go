@@ -17,26 +17,27 @@ import (
 type Code string
 
 const (
-	BadRequest  Code = "bad_request"        // 400: the body, a parameter or an id does not check
-	Forbidden   Code = "forbidden"          // 403: from another site, or somebody else must decide
-	NotFound    Code = "not_found"          // 404
-	BadMethod   Code = "method_not_allowed" // 405
-	Unspeakable Code = "not_acceptable"     // 406: neither JSON nor an event stream is wanted
-	Ambiguous   Code = "ambiguous_id"       // 409: several ids begin so
-	Busy        Code = "session_busy"       // 409: the session's last turn has not ended
-	Ended       Code = "run_ended"          // 409: it has, and what came later changed nothing
-	Decided     Code = "already_decided"    // 409: somebody was first, or time has passed
-	NotShown    Code = "not_what_was_asked" // 409: the digest is not the question's
-	NotTaken    Code = "not_taken"          // 409: the run is not where this has a place
-	Elsewhere   Code = "held_elsewhere"     // 409: another worker, or machine, has the run
-	TooLarge    Code = "too_large"          // 413
-	NotJSON     Code = "not_json"           // 415: the Content-Type is not application/json
-	Internal    Code = "internal"           // 500
-	StoreFull   Code = "store_full"         // 507: there is no room for the journal
+	BadRequest   Code = "bad_request"        // 400: the body, a parameter or an id does not check
+	Unauthorized Code = "unauthorized"       // 401: no key, or none that is known
+	Forbidden    Code = "forbidden"          // 403: from another site, of another role, or somebody else must decide
+	NotFound     Code = "not_found"          // 404
+	BadMethod    Code = "method_not_allowed" // 405
+	Unspeakable  Code = "not_acceptable"     // 406: neither JSON nor an event stream is wanted
+	Ambiguous    Code = "ambiguous_id"       // 409: several ids begin so
+	Busy         Code = "session_busy"       // 409: the session's last turn has not ended
+	Ended        Code = "run_ended"          // 409: it has, and what came later changed nothing
+	Decided      Code = "already_decided"    // 409: somebody was first, or time has passed
+	NotShown     Code = "not_what_was_asked" // 409: the digest is not the question's
+	NotTaken     Code = "not_taken"          // 409: the run is not where this has a place
+	Elsewhere    Code = "held_elsewhere"     // 409: another worker, or machine, has the run
+	TooLarge     Code = "too_large"          // 413
+	NotJSON      Code = "not_json"           // 415: the Content-Type is not application/json
+	Internal     Code = "internal"           // 500
+	StoreFull    Code = "store_full"         // 507: there is no room for the journal
 )
 
 var statuses = map[Code]int{
-	BadRequest: 400, Forbidden: 403, NotFound: 404, BadMethod: 405, Unspeakable: 406,
+	BadRequest: 400, Unauthorized: 401, Forbidden: 403, NotFound: 404, BadMethod: 405, Unspeakable: 406,
 	Ambiguous: 409, Busy: 409, Ended: 409, Decided: 409, NotShown: 409, NotTaken: 409, Elsewhere: 409,
 	TooLarge: 413, NotJSON: 415, Internal: 500, StoreFull: 507,
 }

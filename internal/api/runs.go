@@ -146,7 +146,7 @@ func (s *Server) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Engine.Cancel(r.Context(), ref, orLocal(body.By)); err != nil {
+	if err := s.Engine.Cancel(r.Context(), ref, orLocal(by(r, body.By))); err != nil {
 		return err
 	}
 	return s.writeRun(w, r, ref)
@@ -168,7 +168,7 @@ func (s *Server) resolve(w http.ResponseWriter, r *http.Request) error {
 	if err := readBody(w, r, &body); err != nil {
 		return err
 	}
-	res := Resolution{Step: body.Step, Call: body.Call, Text: body.Text, By: orLocal(body.By)}
+	res := Resolution{Step: body.Step, Call: body.Call, Text: body.Text, By: orLocal(by(r, body.By))}
 	switch {
 	case res.Choice.UnmarshalText([]byte(body.Choice)) != nil:
 		return failf(BadRequest, "member \"choice\" is %.40q: want retry, done or abandon", body.Choice)

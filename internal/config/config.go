@@ -43,8 +43,12 @@ import (
 type Config struct {
 	// File is the file that was read; empty for what is built in.
 	File string
-	// Listen is a loopback address, host:port. Port 0 is any free one.
+	// Listen is an address, host:port. Port 0 is any free one.
 	Listen string
+	// RequireKeys refuses callers without a key also on loopback; see
+	// [Config.KeysRequired].
+	RequireKeys bool
+	TLS         TLS // zero: the listener speaks plain HTTP
 	// Store is the SQLite file of the journal, named from the working directory;
 	// empty for the one in the state directory.
 	Store string

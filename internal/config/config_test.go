@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,6 +115,7 @@ func samePrinted(t *testing.T, c *Config) {
 func TestBuiltinIsPinned(t *testing.T) {
 	const want = `version: 1
 listen: "127.0.0.1:4180"
+require_keys: false
 max_body_bytes: 33554432
 upstreams:
   openai:
@@ -224,12 +226,12 @@ func TestListen(t *testing.T) {
 		"localhost:4180":        true,
 		"[::1]:4180":            true,
 		"[::ffff:127.0.0.1]:80": true,
-		"0.0.0.0:4180":          false,
-		":4180":                 false,
-		"[::]:4180":             false,
-		"192.168.1.5:4180":      false,
-		"example.com:4180":      false,
-		"localhost.:4180":       false,
+		"0.0.0.0:4180":          true,
+		":4180":                 true,
+		"[::]:4180":             true,
+		"192.168.1.5:4180":      true,
+		"example.com:4180":      true,
+		"localhost.:4180":       true,
 		"127.0.0.1":             false,
 		"127.0.0.1:http":        false,
 		"127.0.0.1:65536":       false,
@@ -241,6 +243,9 @@ func TestListen(t *testing.T) {
 			t.Errorf("%s: error %v, want ok %v", listen, err, ok)
 		} else if ok && c.Listen != listen {
 			t.Errorf("listen is %q, want %q", c.Listen, listen)
+		}
+		if ok && c.KeysRequired() != slices.Contains([]string{"0.0.0.0:4180", ":4180", "[::]:4180", "192.168.1.5:4180", "example.com:4180", "localhost.:4180"}, listen) {
+			t.Errorf("%s: keys are required: %v", listen, c.KeysRequired())
 		}
 	}
 }

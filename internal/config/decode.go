@@ -29,9 +29,13 @@ type names = at[[]at[string]]
 // them is in the file's order.
 type (
 	document struct {
-		root      diag.Span
-		listen    at[string]
-		rules     names
+		root   diag.Span
+		listen at[string]
+		rules  names
+
+		requireKeys at[bool]
+		tls         *tlsDecl
+
 		store     at[string]
 		seal      sealDecl
 		maxBody   at[int64]
@@ -89,6 +93,10 @@ func (d decoder) document(root node) document {
 			d.version(m.value)
 		case "listen":
 			doc.listen = d.text(m.value, m.key)
+		case "require_keys":
+			doc.requireKeys = d.flag(m.value, m.key)
+		case "tls":
+			doc.tls = d.tls(m.value)
 		case "store":
 			doc.store = d.text(m.value, m.key)
 		case "seal":

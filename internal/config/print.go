@@ -62,7 +62,10 @@ func (c *Config) printed() object {
 	if m := c.Gateway.Anthropic; m.Profile != "" {
 		gateway = append(gateway, field{Anthropic, m.Choices})
 	}
-	o := object{{"version", int64(1)}, {"listen", c.Listen}}
+	o := object{{"version", int64(1)}, {"listen", c.Listen}, {"require_keys", c.KeysRequired()}}
+	if c.TLS != (TLS{}) {
+		o = append(o, field{"tls", object{{"cert", c.TLS.Cert}, {"key", c.TLS.Key}}})
+	}
 	if c.Store != "" {
 		o = append(o, field{"store", "sqlite:" + c.Store})
 	}

@@ -25,9 +25,7 @@ func resolve(r *reader, doc document) *Config {
 	c := Builtin()
 	s := &resolver{reader: r, doc: doc, upstreams: c.Upstreams, guards: c.Guards, profiles: map[string]Profile{}}
 	c.File = r.file
-	if doc.listen.set {
-		c.Listen = s.listen()
-	}
+	s.listen(c)
 	if doc.store.set {
 		c.Store = s.store()
 	}

@@ -20,7 +20,11 @@ type shape struct {
 var (
 	fileShape = shape{
 		what: "the file", path: "the top level",
-		keys: []string{"version", "listen", "store", "seal", "max_body_bytes", "rules", "upstreams", "guards", "profiles", "gateway"},
+		keys: []string{"version", "listen", "require_keys", "tls", "store", "seal", "max_body_bytes", "rules", "upstreams", "guards", "profiles", "gateway"},
+	}
+	tlsShape = shape{
+		what: "tls", path: "tls",
+		keys: []string{"cert", "key"},
 	}
 	upstreamShape = shape{
 		what: "an upstream", path: "upstreams.NAME",
@@ -77,7 +81,7 @@ var (
 		keys: []string{"id", "pattern", "group", "validators", "severity", "verdict", "match", "no_match"},
 	}
 	// shapes are those of a configuration.
-	shapes = []shape{fileShape, upstreamShape, keyShape, timeoutsShape, azureShape, guardShape, profileShape, limitsShape, approvalsShape, sealShape, gatewayShape}
+	shapes = []shape{fileShape, tlsShape, upstreamShape, keyShape, timeoutsShape, azureShape, guardShape, profileShape, limitsShape, approvalsShape, sealShape, gatewayShape}
 )
 
 // members gives those members of a mapping that its shape knows, each key once,

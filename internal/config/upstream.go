@@ -1,53 +1,12 @@
 package config
 
 import (
-	"fmt"
-	"net"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
-
-// listen checks the address. Who listens beyond this machine must know whom it
-// serves, and there are no keys yet by which it could.
-func (s *resolver) listen() string {
-	l := s.doc.listen
-	host, port, err := net.SplitHostPort(l.value)
-	if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
-		s.errorf(l.span, "write an address such as "+defaultListen, "listen must be host:port, not %q", l.value)
-	} else if !loopback(host) {
-		s.errorf(l.span, "write 127.0.0.1:"+port,
-			"listen address %q is not loopback: it is refused until callers can be told apart by keys", l.value)
-	}
-	return l.value
-}
-
-// CheckListen says what is wrong with a listen address that did not come from a
-// file: it is host:port, and of this machine alone.
-func CheckListen(address string) error {
-	host, _, err := net.SplitHostPort(address)
-	switch {
-	case err != nil:
-		return fmt.Errorf("listen address %q is not host:port, such as 127.0.0.1:4180", address)
-	case !loopback(host):
-		return fmt.Errorf("listen address %q is not loopback: it is refused until callers can be told apart by keys", address)
-	}
-	return nil
-}
-
-// loopback says whether host is this machine alone. A name other than localhost
-// is not looked up: what it means can change.
-func loopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
-}
 
 func (s *resolver) upstream(d upstreamDecl) Upstream {
 	u := Upstream{Name: d.name.value, Protocol: d.protocol.value, Zone: "external"}

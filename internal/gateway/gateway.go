@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/stoplog/stoplog/govern"
+	"github.com/stoplog/stoplog/internal/auth"
 	"github.com/stoplog/stoplog/internal/wire"
 )
 
@@ -38,6 +39,10 @@ func (m Mount) prefix() string { return "/" + m.Protocol + "/v1" }
 
 // Gateway is an http.Handler.
 type Gateway struct {
+	// Keys tells callers apart; nil takes every caller as one on this machine. It is
+	// set before the gateway serves.
+	Keys *auth.Ring
+
 	door   http.RoundTripper
 	mounts []Mount
 	mux    *http.ServeMux
@@ -77,15 +82,26 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, m Mount) {
 		refuse(w, m.Protocol, http.StatusNotFound, "not_served", "this is not served: what is not judged is not passed on. Served are "+strings.Join(g.Paths(), ", "))
 		return
 	}
-	profile := m.Profiles[0]
+	caller, err := g.identify(r)
+	if err != nil {
+		refuseCaller(w, m.Protocol, err)
+		return
+	}
+	profiles := profilesOf(caller, m)
+	if len(profiles) == 0 {
+		refuse(w, m.Protocol, http.StatusForbidden, "profile_not_allowed", "the key may use none of the profiles of this mount")
+		return
+	}
+	profile := profiles[0]
 	if name := r.Header.Get("Stoplog-Profile"); name != "" {
-		if !slices.Contains(m.Profiles, name) {
-			refuse(w, m.Protocol, http.StatusBadRequest, "unknown_profile", "the header Stoplog-Profile names none of the profiles of this mount: "+strings.Join(m.Profiles, ", "))
+		if !slices.Contains(profiles, name) {
+			refuse(w, m.Protocol, http.StatusBadRequest, "unknown_profile", "the header Stoplog-Profile names none of the profiles of this mount: "+strings.Join(profiles, ", "))
 			return
 		}
 		profile = name
 	}
-	ctx, exchange := govern.Watch(govern.WithProfile(govern.WithProtocol(r.Context(), m.Protocol), profile))
+	ctx := govern.WithProfile(govern.WithProtocol(r.Context(), m.Protocol), profile)
+	ctx, exchange := govern.Watch(govern.WithCaller(ctx, callerOf(caller)))
 	resp, err := g.door.RoundTrip(outgoing(ctx, r, m))
 	if err != nil {
 		failed(w, m.Protocol, exchange, err)
@@ -182,6 +198,10 @@ func answer(w http.ResponseWriter, protocol string, e wire.Error) {
 		kind = "api_error"
 	case e.Status == http.StatusNotFound:
 		kind = "not_found_error"
+	case e.Status == http.StatusUnauthorized:
+		kind = "authentication_error"
+	case e.Status == http.StatusForbidden:
+		kind = "permission_error"
 	}
 	e.Type = kind
 	w.Header().Set("Content-Type", "application/json")

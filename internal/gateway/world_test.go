@@ -193,6 +193,9 @@ type world struct {
 	records  *records
 	url      string
 	client   *http.Client
+
+	door   *govern.Transport
+	mounts []gateway.Mount
 }
 
 // open starts a gateway whose guard has one verdict, for answers and, if the
@@ -224,6 +227,7 @@ func open(t testing.TB, v guard.Verdict, change ...func(*govern.Config)) *world 
 	server := httptest.NewServer(gateway.New(door, mounts...))
 	t.Cleanup(server.Close)
 	w.url, w.client = server.URL, server.Client()
+	w.door, w.mounts = door, mounts
 	return w
 }
 

@@ -21,6 +21,17 @@ type Started struct {
 	Model    string `json:"model"`
 	Stream   bool   `json:"stream"`
 	Parent   ID     `json:"parent,omitempty"` // the run that the exchange is part of
+	// Caller is whose key the request came with; nil if it came with none.
+	Caller *Caller `json:"caller,omitempty"`
+}
+
+// Caller is a key's id and name, and whose it is.
+type Caller struct {
+	Key  string `json:"key"`
+	Name string `json:"name,omitempty"`
+	Team string `json:"team,omitempty"`
+	App  string `json:"app,omitempty"`
+	User string `json:"user,omitempty"`
 }
 
 // Verdict is the evidence for one finding: where, by which rule, what followed.

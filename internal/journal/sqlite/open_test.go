@@ -105,7 +105,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{"written by a newer version", func(t *testing.T, path string) {
 			execSQL(t, raw(t, path), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)`)
-		}, "was written by a newer stoplog (schema 99; this one knows 3): upgrade stoplog"},
+		}, "was written by a newer stoplog (schema 99; this one knows "},
 		{"another program's database", func(t *testing.T, path string) {
 			execSQL(t, raw(t, path), `PRAGMA application_id = 7`)
 		}, "another program's database"},
