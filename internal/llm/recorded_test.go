@@ -25,7 +25,7 @@ import (
 func TestRecordedStreams(t *testing.T) {
 	read := 0
 	for name, payloads := range recorded(t) {
-		protocol, want := govern.OpenAI, &reading{calls: map[string]*llm.Call{}}
+		protocol, want := govern.OpenAI, &reading{parts: map[string]float64{}, calls: map[string]*llm.Call{}}
 		var stream strings.Builder
 		for _, p := range payloads {
 			var doc map[string]any
@@ -93,6 +93,9 @@ type reading struct {
 	order                        []string
 	calls                        map[string]*llm.Call // by message and place
 	input, output                float64
+	inputBefore, outputBefore    float64            // of messages that ended before
+	parts                        map[string]float64 // of the input, as Anthropic counts
+	ended                        bool
 	failed                       bool
 
 	message int
@@ -123,6 +126,9 @@ func (r *reading) openai(doc map[string]any) {
 	}
 	if u := obj(doc["usage"]); u != nil {
 		r.input, r.output = u["prompt_tokens"].(float64), u["completion_tokens"].(float64)
+		if total, ok := u["total_tokens"].(float64); ok { // some count reasoning apart
+			r.output = max(r.output, total-r.input)
+		}
 	}
 	for _, c := range list(doc["choices"]) {
 		choice := obj(c)
@@ -155,6 +161,9 @@ func (r *reading) anthropic(doc map[string]any) {
 		r.message++
 		r.at = map[float64]int{}
 		r.model = str(obj(doc["message"])["model"])
+		if r.ended {
+			r.inputBefore, r.outputBefore, r.ended = r.input, r.output, false
+		}
 		r.usage(obj(obj(doc["message"])["usage"]))
 	case "content_block_start":
 		block := obj(doc["content_block"])
@@ -187,15 +196,22 @@ func (r *reading) anthropic(doc map[string]any) {
 	case "message_delta":
 		r.finish = str(obj(doc["delta"])["stop_reason"])
 		r.usage(obj(doc["usage"]))
+		r.ended = true
 	}
 }
 
 func (r *reading) usage(u map[string]any) {
-	if n, ok := u["input_tokens"].(float64); ok {
-		r.input = n
+	for _, part := range []string{"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"} {
+		if n, ok := u[part].(float64); ok {
+			r.parts[part] = n
+		}
+	}
+	r.input = r.inputBefore
+	for _, n := range r.parts {
+		r.input += n
 	}
 	if n, ok := u["output_tokens"].(float64); ok {
-		r.output = n
+		r.output = r.outputBefore + n
 	}
 }
 

@@ -65,9 +65,10 @@ func (o *outcome) count(role string, digits []byte) {
 	}
 }
 
-// nextMessage begins to count one more message of the same answer.
+// nextMessage begins to count one more message of the same answer. One that
+// begins anew before it has ended is the same one.
 func (o *outcome) nextMessage() {
-	if o.report != (report{}) {
+	if o.report.said[output] {
 		o.past = o.past.plus(o.report.usage(0, 0))
 		o.report = report{}
 	}
