@@ -63,7 +63,7 @@ func (r Rates) cost(u Usage) USD {
 	return USD((picos + 999) / 1000)
 }
 
-// highest is the dearest that a token of input may be.
+// highestInput is the dearest that a token of input may be.
 func (r Rates) highestInput() Rate {
 	return max(r.Input, r.CacheRead, r.CacheWrite, r.CacheWrite1h)
 }
@@ -78,8 +78,9 @@ type Price struct {
 	// the whole call; 0 where there is no such size.
 	Above int64
 	Long  Rates
-	// Date and Source say when, and on which page, the price was read.
-	Date, Source string
+	// Date and Source say when, and on which page, the price was read; Note what is
+	// to be known about that.
+	Date, Source, Note string
 }
 
 // Cost is what a usage costs.
