@@ -27,7 +27,7 @@ func (e *Engine) Name() string { return e.name }
 // Open implements [guard.Guard]. The engine treats all channels alike.
 func (e *Engine) Open(context.Context, guard.Channel) guard.Screen {
 	if e.disguise != nil {
-		return newProjected(e)
+		return newProjected(e.open(), e.disguise)
 	}
 	return e.open()
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/stoplog/stoplog/guard/rules"
 )
 
-// reading are an engine of all packs for each evasion, for none and for all.
-func reading(t testing.TB, evasions ...match.Evasion) []*match.Engine {
+// throughTricks are an engine of all packs for each evasion, for none and for all.
+func throughTricks(t testing.TB, evasions ...match.Evasion) []*match.Engine {
 	t.Helper()
 	rs, err := rules.Select(rules.Names()...)
 	if err != nil {
@@ -32,7 +32,7 @@ func reading(t testing.TB, evasions ...match.Evasion) []*match.Engine {
 func BenchmarkEvasions(b *testing.B) {
 	const size = 1 << 20
 	evasions := []match.Evasion{0, match.Invisible, match.Terminal, match.FullWidth, match.LookAlike, match.Evasions}
-	engines := reading(b, evasions...)
+	engines := throughTricks(b, evasions...)
 	all := texts(b, size)
 	text := all[:3]
 	russian := strings.Repeat("Широкая электрификация южных губерний даст мощный толчок подъёму сельского хозяйства. ", size/150)
@@ -69,7 +69,7 @@ func spread(text, between string) string {
 // TestEvadedTokens finds the tokens of the packs through every trick, whole, and
 // puts what leaves through the suite at every cut.
 func TestEvadedTokens(t *testing.T) {
-	e := reading(t, match.Evasions)[0]
+	e := throughTricks(t, match.Evasions)[0]
 	token := "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 	wide := strings.Map(func(r rune) rune { return r - '!' + 0xff01 }, token)
 	tricks := map[string]string{
@@ -115,7 +115,7 @@ func TestEvadedTokens(t *testing.T) {
 // TestMostHidden: more than that in a row is not read through, so that what is held
 // is bounded.
 func TestMostHidden(t *testing.T) {
-	e := reading(t, match.Evasions)[0]
+	e := throughTricks(t, match.Evasions)[0]
 	s := e.Open(t.Context(), guard.Channel{})
 	most := int64(0)
 	for i, p := range append([]string{"ghp_16C7e42F292c"}, slicesOf("\u200b", 1<<16)...) {

@@ -17,7 +17,7 @@ import (
 //	             ▼         ▼                        │ marks
 //	projection  g h   p _          1 2 …  ────► screen
 type projected struct {
-	screen   *screen
+	screen   judging
 	disguise *disguise
 	rest     []byte // the start of what may be hidden, not read yet
 	hidden   int    // bytes that were left out behind the last rune
@@ -39,11 +39,22 @@ type opened struct {
 	at, from int64 // its start in the projection and in the text
 }
 
+// judging is the screen of a projection.
+type judging interface {
+	guard.Screen
+	guard.Resetter
+	// more takes text of which nothing is said before the next call.
+	more(p []byte)
+	// masked says whether what is settled is all that was read, and a finding goes
+	// on there.
+	masked(settled int64) bool
+}
+
 // mostMarks is how many marks a screen keeps room for that has none.
 const mostMarks = 256
 
-func newProjected(e *Engine) *projected {
-	return &projected{screen: e.open(), disguise: e.disguise, marks: make([]mark, 1, 4)}
+func newProjected(s judging, d *disguise) *projected {
+	return &projected{screen: s, disguise: d, marks: make([]mark, 1, 4)}
 }
 
 // Reset implements [guard.Resetter].
@@ -105,7 +116,7 @@ func (p *projected) block(text []byte) (guard.Progress, error) {
 func (p *projected) Close() (guard.Progress, error) {
 	p.text = p.text[:0]
 	p.project(p.rest, true)
-	p.screen.block(p.text, false)
+	p.screen.more(p.text)
 	said, err := p.screen.Close()
 	return p.back(said), err
 }
@@ -210,7 +221,7 @@ func (p *projected) back(said guard.Progress) guard.Progress {
 		}
 	}
 	said.Settled = m.start
-	if m.at == p.screen.done && len(p.screen.masks) > 0 {
+	if p.screen.masked(m.at) {
 		said.Settled = m.end // where the mask ends if nothing goes on with it
 	}
 	return said

@@ -91,6 +91,12 @@ func (s *screen) Write(p []byte) (guard.Progress, error) {
 	return s.progress(settled, settled), nil
 }
 
+// more implements [judging].
+func (s *screen) more(p []byte) { s.block(p, false) }
+
+// masked implements [judging].
+func (s *screen) masked(settled int64) bool { return settled == s.done && len(s.masks) > 0 }
+
 // Close implements [guard.Screen].
 func (s *screen) Close() (guard.Progress, error) {
 	settled := s.block(nil, true)
