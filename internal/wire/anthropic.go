@@ -44,7 +44,7 @@ func (d *anthropicStream) table(payload, event []byte) (*table, bool, error) {
 		return nil, false, &errRefused{what: "an event of the answer has another name than its type"}
 	}
 	if t := anthropicTables[string(kind)]; t != nil && t.root.members["type"] != nil && t != anthropicTables["message"] {
-		d.kind = t.name
+		d.kind = t.names[0]
 		return t, false, nil
 	}
 	d.kind = string(kind)
@@ -54,7 +54,7 @@ func (d *anthropicStream) table(payload, event []byte) (*table, bool, error) {
 // anthropicUnknown is an event of a type that no table knows: whatever it says
 // may go on in the next one.
 var anthropicUnknown = func() *table {
-	t := &table{name: "unknown", root: &node{kind: Deltas}}
+	t := &table{names: []string{"unknown"}, root: &node{kind: Deltas}}
 	t.add([]string{"type", "enum", "type"}, "")
 	t.inherit()
 	return t
@@ -81,7 +81,7 @@ func payloadType(payload []byte) []byte {
 
 func (d *anthropicStream) read(s *Stream, f *frame, leaves []leaf) error {
 	if len(f.event) == 0 {
-		d.nameEvent(f)
+		nameEvent(f, d.kind)
 	}
 	l := s.lane(0)
 	if d.kind == "message_start" {
@@ -134,8 +134,8 @@ func (d *anthropicStream) read(s *Stream, f *frame, leaves []leaf) error {
 }
 
 // nameEvent adds the event: line that clients choose by.
-func (d *anthropicStream) nameEvent(f *frame) {
-	f.raw, f.event = sse.AppendEvent(nil, d.kind, f.payload), []byte(d.kind)
+func nameEvent(f *frame, kind string) {
+	f.raw, f.event = sse.AppendEvent(nil, kind, f.payload), []byte(kind)
 	if f.dataAt >= 0 {
 		f.dataAt = bytes.Index(f.raw, f.payload)
 		f.payload = f.raw[f.dataAt : f.dataAt+len(f.payload)]
@@ -183,7 +183,12 @@ func (d *anthropicStream) leave(s *Stream, f *frame) {
 	s.emit(f, member)
 }
 
-func (d *anthropicStream) sent(f *frame) {
+func (d *anthropicStream) cut(*frame) {}
+
+func (d *anthropicStream) sent(f *frame, part bool) {
+	if part {
+		return
+	}
 	switch string(f.event) {
 	case "content_block_start":
 		d.current = blockIndex(f)

@@ -33,6 +33,8 @@ type channel struct {
 	changed bool
 	closed  bool
 	stop    *guard.Stop
+	gate    bool    // holds back a call until it is complete: says nothing, and is judged by nobody
+	memory  *memory // of a text that is repeated, what its copies need; its edits stay
 
 	// A channel that was closed because a later one began may go on after all.
 	// It is then judged by a new stream, which is shown the end of what came
@@ -71,13 +73,25 @@ func newJudgement(ctx context.Context, chain *guard.Chain, side guard.Side) *jud
 
 // channel opens a channel. A tool call that a rule may stop is whole.
 func (j *judgement) channel(name string, kind guard.Kind, role, tool string) *channel {
-	c := &channel{name: name, judge: j, info: guard.Channel{Name: name, Side: j.side, Kind: kind, Role: role, Tool: tool}}
-	if kind == guard.ToolArgs {
-		c.proj = &projector{}
-		c.whole = j.side == guard.Response && j.chain.Strictest() > guard.Redact
-	}
-	c.s = j.open(c.info)
+	c := j.listen(guard.Channel{Name: name, Kind: kind, Role: role, Tool: tool}, kind == guard.ToolArgs)
+	c.whole = kind == guard.ToolArgs && j.holdsCalls()
 	return c
+}
+
+// listen opens a channel of a text, or of a JSON document.
+func (j *judgement) listen(info guard.Channel, document bool) *channel {
+	info.Side = j.side
+	c := &channel{name: info.Name, judge: j, info: info}
+	if document {
+		c.proj = &projector{}
+	}
+	c.s = j.open(info)
+	return c
+}
+
+// holdsCalls reports whether a rule may stop a tool call of an answer.
+func (j *judgement) holdsCalls() bool {
+	return j.side == guard.Response && j.chain.Strictest() > guard.Redact
 }
 
 // maxIdle is how many streams are kept to be used again.
@@ -112,6 +126,9 @@ func (c *channel) write(p []byte) {
 		c.reopen()
 	}
 	c.read += int64(len(p))
+	if c.memory != nil {
+		c.memory.sum.Write(p)
+	}
 	if c.proj != nil {
 		p = c.proj.write(p)
 	}
@@ -133,6 +150,9 @@ func (c *channel) halves(p *piece, raw, text []byte) []byte {
 			p.at, raw, text = p.at+surrogateLen, raw[surrogateLen:], text[len("\ufffd"):]
 		}
 		c.high = 0
+		if c.memory != nil {
+			c.memory.between = append(c.memory.between, r)
+		}
 		c.write(utf8.AppendRune(nil, r))
 	}
 	if last := len(raw) - surrogateLen; last >= 0 && bytes.HasSuffix(text, []byte("\ufffd")) && unescaped(raw[:last]) {
@@ -220,13 +240,26 @@ func (c *channel) take(step guard.Step) {
 	}
 }
 
-// left forgets the edits of text that has left.
-func (c *channel) left(to int64) {
+// leave notes that text has left up to to, of a piece that is written as raw.
+func (c *channel) leave(raw []byte, p *piece, to int64) {
+	if c.memory != nil {
+		c.memory.leave(raw, p, to, c.edits)
+		return
+	}
 	n := 0
 	for n < len(c.edits) && c.edits[n].to <= to {
 		n++
 	}
 	c.edits = c.edits[n:]
+}
+
+// leaveUnsent is leave for text that the frame it came in does not bring.
+func (c *channel) leaveUnsent(raw []byte, p *piece, to int64) {
+	if m := c.memory; m != nil {
+		before := len(m.said)
+		m.leave(raw, p, to, c.edits)
+		m.unsent += len(m.said) - before
+	}
 }
 
 // ready reports whether the channel's text before to may leave.

@@ -67,12 +67,12 @@ all the same. A member name is compared without minding its case, as some client
 		fmt.Fprintf(&b, "| %s | %s |\n", Kind(k), meaning)
 	}
 	b.WriteString("\n## Opaque fields\n\nNobody looks at these. A test pins the list.\n\n| format | document | field | why |\n|---|---|---|---|\n")
-	formats := []*Format{OpenAIChat, AnthropicMessages}
+	formats := all
 	for _, f := range formats {
 		for _, t := range inOrder(f) {
 			for _, n := range t.named {
-				if n.kind == Opaque {
-					fmt.Fprintf(&b, "| %s | %s | `%s` | %s |\n", f.Name(), t.name, n.path, n.why)
+				if n.part == nil && n.kind == Opaque {
+					fmt.Fprintf(&b, "| %s | %s | `%s` | %s |\n", f.Name(), t.title(), n.path, n.why)
 				}
 			}
 		}
@@ -80,9 +80,13 @@ all the same. A member name is compared without minding its case, as some client
 	for _, f := range formats {
 		fmt.Fprintf(&b, "\n## %s\n\nThe role is what Stoplog reads the field for, or the channel that it is part of.\n", f.Name())
 		for _, t := range inOrder(f) {
-			fmt.Fprintf(&b, "\n### %s\n\n| field | kind | role |\n|---|---|---|\n", t.name)
+			fmt.Fprintf(&b, "\n### %s\n\n| field | kind | role |\n|---|---|---|\n", t.title())
 			for _, n := range t.named {
-				fmt.Fprintf(&b, "| `%s` | %s | %s |\n", n.path, n.kind, n.channel)
+				if n.part != nil {
+					fmt.Fprintf(&b, "| `%s` | as %s | |\n", cmp.Or(n.path, "."), n.part.title())
+					continue
+				}
+				fmt.Fprintf(&b, "| `%s` | %s | %s |\n", cmp.Or(n.path, "."), n.kind, n.channel)
 			}
 		}
 	}
@@ -90,16 +94,27 @@ all the same. A member name is compared without minding its case, as some client
 }
 
 func inOrder(f *Format) []*table {
-	return slices.SortedFunc(maps.Values(f.tables), func(a, b *table) int { return cmp.Compare(a.place, b.place) })
+	return slices.Compact(slices.SortedFunc(maps.Values(f.tables), func(a, b *table) int { return cmp.Compare(a.place, b.place) }))
+}
+
+// title is what a page calls a table.
+func (t *table) title() string {
+	if part, ok := strings.CutPrefix(t.names[0], "+"); ok {
+		return "the " + part + " in others"
+	}
+	return strings.Join(t.names, ", ")
 }
 
 // TestTablesAreComplete: an opaque field has a reason, a kind its meaning.
 func TestTablesAreComplete(t *testing.T) {
-	for _, f := range []*Format{OpenAIChat, AnthropicMessages} {
+	for _, f := range all {
 		for _, tb := range f.tables {
 			for _, n := range tb.named {
+				if n.part != nil {
+					continue
+				}
 				if kindMeanings[n.kind] == "" || n.kind == Opaque && !strings.Contains(n.why, " ") {
-					t.Errorf("%s %s: %s is %s, because %q", f.Name(), tb.name, n.path, n.kind, n.why)
+					t.Errorf("%s %s: %s is %s, because %q", f.Name(), tb.title(), n.path, n.kind, n.why)
 				}
 			}
 		}

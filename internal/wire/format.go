@@ -33,8 +33,11 @@ type dialect interface {
 	read(s *Stream, f *frame, leaves []leaf) error
 	// leave takes a frame that may leave now, to emit it or to keep it.
 	leave(s *Stream, f *frame)
-	// sent notes a frame of which something is sent.
-	sent(f *frame)
+	// sent notes a frame of which something is sent, and whether the rest of it is
+	// to follow.
+	sent(f *frame, part bool)
+	// cut makes what else changes in a frame of which a part is sent.
+	cut(f *frame)
 	// stopLane writes what follows a stop at once.
 	stopLane(s *Stream, lane int)
 	// end writes the end of the answer. It is called once, when everything has

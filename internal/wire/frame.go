@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -23,6 +24,9 @@ type frame struct {
 	text     []splice // of pieces, made as they leave
 	apart    bool     // says nothing but a piece of text: it may leave in parts
 	logprobs span     // dropped where the text changes; {0,0} if there are none
+	padding  span     // what hides how long the text is; new where it changes
+	atomic   bool     // of what it says nothing leaves unless all does
+	about    *about   // what OpenAI responses know of it; nil elsewhere
 	finish   span     // why the answer ended, where it says so
 	// signs is the text that the frame's signature is of: if that changed the
 	// frame never leaves, or without the signature if that has a place.
@@ -99,16 +103,20 @@ func (f *frame) edited() bool {
 func (f *frame) appendTo(dst []byte, member []byte) []byte {
 	changed := f.edited()
 	if changed {
-		f.null(f.logprobs)
+		f.unlog()
 	}
 	if !changed && len(f.splices) == 0 && member == nil {
 		for i := range f.pieces {
-			f.pieces[i].ch.left(f.pieces[i].to)
+			p := &f.pieces[i]
+			p.ch.leave(f.payload[p.at:p.end], p, p.to)
 		}
 		return append(dst, f.raw...)
 	}
 	for i := range f.pieces {
 		f.edit(&f.pieces[i], f.pieces[i].to)
+	}
+	if changed {
+		f.pad()
 	}
 	return f.spliced(dst, member)
 }
@@ -118,8 +126,8 @@ func (f *frame) edit(p *piece, to int64) {
 	raw := f.payload[p.at:p.end]
 	text := appendEdited(nil, raw, p.bare, p.from, max(p.from, p.sent), to, p.ch.edits)
 	f.text = append(f.text, splice{p.at, p.end, text})
+	p.ch.leave(raw, p, to)
 	p.sent = to
-	p.ch.left(to)
 }
 
 // appendStopped appends what leaves of a frame of which a stop cut the piece
@@ -127,6 +135,13 @@ func (f *frame) edit(p *piece, to int64) {
 func (f *frame) appendStopped(dst []byte, k int) []byte {
 	if p := f.pieces[k]; p.ch.whole && p.list.to == 0 && p.elem.to == 0 {
 		return dst // the frame stands for what may not leave
+	}
+	if f.atomic {
+		for i := range f.pieces[:k+1] { // what it says up to the stop, the end will say
+			p := &f.pieces[i]
+			p.ch.leaveUnsent(f.payload[p.at:p.end], p, min(p.to, p.ch.settled))
+		}
+		return dst
 	}
 	size := 0
 	for i := range f.pieces {
@@ -150,8 +165,34 @@ func (f *frame) appendStopped(dst []byte, k int) []byte {
 		return dst
 	}
 	f.null(f.finish)
-	f.null(f.logprobs)
+	f.unlog()
+	f.pad()
 	return f.spliced(dst, nil)
+}
+
+// unlog drops the logprobs of a text that changed.
+func (f *frame) unlog() {
+	if at := f.logprobs; at.to > 0 && f.payload[at.from] == '[' {
+		f.text = append(f.text, splice{at.from, at.to, []byte("[]")}) // as a client wants them
+		return
+	}
+	f.null(f.logprobs)
+}
+
+// padded is the length that padding brings texts to a multiple of.
+const padded = 16
+
+// pad makes new padding for a text that changed: the old one says how long the
+// text was.
+func (f *frame) pad() {
+	if f.padding.to == 0 {
+		return
+	}
+	size := 0
+	for _, s := range f.text {
+		size += len(s.with)
+	}
+	f.text = append(f.text, splice{f.padding.from + 1, f.padding.to - 1, bytes.Repeat([]byte("0"), padded-size%padded)})
 }
 
 // null puts null in the place of a value, if it is there.
@@ -219,6 +260,7 @@ func (f *frame) partial() bool {
 // appendPart appends the part that is settled; the rest stays.
 func (f *frame) appendPart(dst []byte) []byte {
 	f.edit(&f.pieces[0], f.pieces[0].ch.settled)
-	f.null(f.logprobs)
+	f.unlog()
+	f.pad()
 	return f.spliced(dst, nil)
 }

@@ -157,7 +157,7 @@ func FuzzStream(f *testing.F) {
 	redact, deny := patterns(f, guard.Redact, "github-pat"), patterns(f, guard.Deny, "github-pat")
 	f.Fuzz(func(t *testing.T, upstream []byte, seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		for _, format := range []*Format{OpenAIChat, AnthropicMessages} {
+		for _, format := range all {
 			for _, chain := range []*guard.Chain{redact, deny} {
 				want, ds, o := stream(format, Options{Chain: chain, Run: "r", Usage: true}, upstream, max(1, len(upstream)))
 				for _, n := range []int{1, 1 + r.IntN(50)} {

@@ -96,8 +96,9 @@ func (s *Stream) flushLane(i int) {
 				return
 			}
 			n := len(s.out)
+			s.dialect.cut(f)
 			if s.out = f.appendStopped(s.out, k); len(s.out) > n {
-				s.dialect.sent(f)
+				s.dialect.sent(f, false)
 			}
 			l.pop()
 			s.release(f)
@@ -207,9 +208,18 @@ func (l *lane) stopped(c *channel) {
 func (l *lane) abandon() {
 	for _, f := range l.queue[l.first:] {
 		for _, p := range f.pieces {
-			if p.ch.whole && p.ch.proj != nil && p.ch.proj.open() && p.ch.stop == nil {
+			if p.ch.stop == nil && (p.ch.gate && !p.ch.closed || p.ch.whole && p.ch.proj != nil && p.ch.proj.open()) {
 				p.ch.stop = &guard.Stop{}
 			}
 		}
 	}
+}
+
+// end ends one text of the lane, which is said to be complete.
+func (l *lane) end(c *channel) {
+	if l.open == c {
+		l.open = nil
+	}
+	l.begun = slices.DeleteFunc(l.begun, func(b *channel) bool { return b == c })
+	l.close(c)
 }

@@ -25,7 +25,8 @@ func makeUp(w *writer, f *Format) made {
 	w.planted = nil
 	m := made{format: f, choices: 1}
 	var all []said
-	if f == OpenAIChat {
+	switch f {
+	case OpenAIChat:
 		m.choices = 1 + w.IntN(3)
 		var choices [][]said
 		for range m.choices {
@@ -33,7 +34,13 @@ func makeUp(w *writer, f *Format) made {
 			choices, all = append(choices, c), append(all, c...)
 		}
 		m.payloads, m.body = w.openai(choices)
-	} else {
+	case OpenAIResponses:
+		items := w.responsesItems()
+		for _, parts := range items {
+			all = append(all, parts...)
+		}
+		m.payloads, m.body = w.responses(items)
+	default:
 		all = w.anthropicBlocks()
 		m.payloads, m.body = w.anthropic(all)
 	}
@@ -61,7 +68,7 @@ func TestStreamedIsUnstreamed(t *testing.T) {
 	}
 	for _, v := range []guard.Verdict{guard.Redact, guard.Deny, guard.RequireApproval} {
 		chain := patterns(t, v, "secrets", "credentials", "pii")
-		for _, f := range []*Format{OpenAIChat, AnthropicMessages} {
+		for _, f := range all {
 			t.Run(fmt.Sprintf("%s/%s", f.Name(), v), func(t *testing.T) {
 				found := 0
 				for seed := range uint64(cases) {
@@ -87,7 +94,7 @@ func TestGuardsOfAllModes(t *testing.T) {
 		guard.Member{Guard: engine(t, "keys", guard.Deny, "jwt", "github-pat", "private-key")},
 		guard.Member{Guard: engine(t, "watch", guard.Deny, "secrets", "credentials"), Mode: guard.Shadow},
 		guard.Member{Guard: engine(t, "after", guard.Redact, "secrets", "pii"), Mode: guard.Audit})
-	for _, f := range []*Format{OpenAIChat, AnthropicMessages} {
+	for _, f := range all {
 		for seed := range uint64(30) {
 			w.Rand, w.odds = rand.New(rand.NewPCG(seed, 2)), 4+int(seed%9)
 			m := makeUp(w, f)
@@ -171,7 +178,8 @@ func checkUnseen(t *testing.T, m made, h heard, v guard.Verdict) {
 
 func isArgs(channel string) bool {
 	parts := strings.Split(channel, "/")
-	return parts[len(parts)-1] == "input" || len(parts) == 3 && parts[1] == "tool"
+	last := parts[len(parts)-1]
+	return last == "input" && len(parts) == 3 || last == "arguments" || len(parts) == 3 && parts[1] == "tool"
 }
 
 // checkFrames compares the frames of a redacted answer with those that came:

@@ -202,6 +202,8 @@ func (d *openaiStream) count(s *Stream, f *frame, leaves []leaf) {
 	}
 }
 
-func (d *openaiStream) sent(*frame) {}
+func (d *openaiStream) sent(*frame, bool) {}
+
+func (d *openaiStream) cut(*frame) {}
 
 func (d *openaiStream) stopLane(*Stream, int) {} // said at the end, with the usage

@@ -60,11 +60,14 @@ func events(t testing.TB, f *Format, out []byte) []string {
 		if data == "" {
 			continue
 		}
+		if data == "[DONE]" && f == OpenAIResponses {
+			continue
+		}
 		if data != "[DONE]" && !json.Valid([]byte(data)) {
 			t.Errorf("not JSON: %s", data)
 		}
 		var e struct{ Type string }
-		if f == AnthropicMessages && json.Unmarshal([]byte(data), &e) == nil && e.Type != name {
+		if f != OpenAIChat && json.Unmarshal([]byte(data), &e) == nil && e.Type != name {
 			t.Errorf("event %q has type %q", name, e.Type)
 		}
 		payloads = append(payloads, data)
@@ -292,8 +295,11 @@ func (h heard) anthropic(message, index int, s anthropicSaid) {
 
 func hear(t testing.TB, f *Format, out []byte, streamed bool) heard {
 	t.Helper()
-	if f == OpenAIChat {
+	switch f {
+	case OpenAIChat:
 		return hearOpenAI(t, out, streamed)
+	case OpenAIResponses:
+		return hearResponses(t, out, streamed)
 	}
 	h := hearAnthropic(t, out, streamed)
 	maps.DeleteFunc(h.text, func(channel, text string) bool { // no arguments: {} and nothing are the same

@@ -125,9 +125,11 @@ func (s *scanner) structure(n *node, stream bool) error {
 	}
 	defer func() { s.level-- }()
 	at := len(s.leaves)
-	noted := n != nil && (n.kind == Inner || n.kind == Deltas || n.kind == JSON)
+	noted := n != nil && (n.kind == Inner || n.kind == Deltas || n.kind == JSON || n.isList)
 	if noted {
-		s.leaf(n, s.at, '{', false, stream)
+		if s.leaf(n, s.at, '{', false, stream); n.isList {
+			s.leaves[at].kind = Inner
+		}
 	}
 	var err error
 	if s.doc[s.at] == '{' {

@@ -130,7 +130,7 @@ func (s *Stream) empty() {
 
 // emit sends a frame, with a member added to its payload if not nil.
 func (s *Stream) emit(f *frame, member []byte) {
-	s.dialect.sent(f)
+	s.dialect.sent(f, false)
 	s.out = f.appendTo(s.out, member)
 	s.release(f)
 }
@@ -153,7 +153,10 @@ func (s *Stream) Cut() []byte {
 	s.empty()
 	for i := range s.lanes {
 		if l := &s.lanes[i]; s.cuttable(l) {
-			s.out = l.head().appendPart(s.out)
+			f := l.head()
+			s.dialect.cut(f)
+			s.out = f.appendPart(s.out)
+			s.dialect.sent(f, true)
 		}
 	}
 	return s.out

@@ -43,6 +43,7 @@ type node struct {
 	rest     *node // any member or element not named
 	parent   *node
 	isStream bool // the node or one above it is of kind Deltas
+	isList   bool // a text whose place may hold an array, which is noted
 }
 
 //go:generate go test -run ^TestFieldsPage$ . -update
@@ -52,17 +53,28 @@ var fieldFiles embed.FS
 
 // A table is what a format's documents of one type look like.
 type table struct {
-	name  string
+	names []string // of what it describes; of a part of other tables, with a +
 	root  *node
-	named []*node // in the order of the file
-	place int     // among the tables of the file
+	named []row // in the order of the file
+	place int   // among the tables of the file
 }
 
-// loadTables reads a file of fields/. A line `== NAME` starts a table; others
+// A row is a line of a table.
+type row struct {
+	*node
+	part *table // what it uses, if that is what it does
+	in   string // the place of the part's texts, for their roles; empty if they have none
+}
+
+// loadTables reads a file of fields/. A line `== NAME…` starts a table; others
 // are `PATH KIND [ROLE]`, where PATH joins member names with dots, `[]` stands
-// for the elements of an array and a last `**` for everything below that is not
-// named. A `#` starts a comment; behind an opaque field it is the reason why
-// nobody looks at it, and must be there.
+// for the elements of an array, a last `**` for everything below that is not
+// named and `.` for the document. A `#` starts a comment; behind an opaque field
+// it is the reason why nobody looks at it, and must be there.
+//
+// `PATH use NAME [PLACE]` takes in the rows of the table `+NAME` above, below
+// PATH. With a PLACE (`.` is none) the role of their texts is their path in it.
+// `PATH list` notes the array that may stand in the place of a text.
 func loadTables(file string) map[string]*table {
 	src, err := fieldFiles.ReadFile("fields/" + file)
 	if err != nil {
@@ -75,17 +87,43 @@ func loadTables(file string) map[string]*table {
 		f := strings.Fields(line)
 		switch {
 		case len(f) == 0:
-		case f[0] == "==" && len(f) == 2 && tables[f[1]] == nil:
-			t = &table{name: f[1], root: &node{}, place: len(tables)}
-			tables[f[1]] = t
-		case t == nil || len(f) < 2 || len(f) > 3 || !t.add(f, strings.TrimSpace(why)):
+		case f[0] == "==" && len(f) > 1:
+			t = &table{names: f[1:], root: &node{}, place: len(tables)}
+			for _, name := range t.names {
+				if tables[name] != nil {
+					panic(fmt.Sprintf("fields/%s:%d: a second table %s", file, i+1, name))
+				}
+				tables[name] = t
+			}
+		case t == nil || len(f) < 2 || !t.line(f, strings.TrimSpace(why), tables):
 			panic(fmt.Sprintf("fields/%s:%d: cannot read %q", file, i+1, line))
 		}
 	}
 	for _, t := range tables {
-		t.inherit()
+		if t.root.slots == 0 {
+			t.inherit()
+		}
 	}
 	return tables
+}
+
+// line takes one line of a table.
+func (t *table) line(f []string, why string, tables map[string]*table) bool {
+	switch {
+	case f[1] == "list" && len(f) == 2:
+		t.root.find(f[0]).isList = true
+		return true
+	case f[1] == "use" && len(f) <= 4 && len(f) >= 3 && tables["+"+f[2]] != nil:
+		r := row{node: t.root.find(f[0]), part: tables["+"+f[2]]}
+		if len(f) == 4 {
+			r.in = f[3]
+		}
+		t.named = append(t.named, r)
+		return r.node.use(r.part, r.in)
+	case len(f) > 3:
+		return false
+	}
+	return t.add(f, why)
 }
 
 func (t *table) add(f []string, why string) bool {
@@ -101,13 +139,44 @@ func (t *table) add(f []string, why string) bool {
 	if len(f) == 3 {
 		n.channel = f[2]
 	}
-	t.named = append(t.named, n)
+	t.named = append(t.named, row{node: n})
 	n.why = why
 	return n.kind != Unknown && (n.kind != Opaque || why != "")
 }
 
+// use takes in the rows of a part. Its texts are in a place, or have none.
+func (n *node) use(part *table, in string) bool {
+	for _, r := range part.named {
+		at := n.find(r.path)
+		place := ""
+		if in != "" {
+			place = strings.TrimPrefix(in+"."+r.path, "..")
+		}
+		if r.part != nil {
+			if r.in != "" {
+				place = r.in
+			}
+			if !at.use(r.part, place) {
+				return false
+			}
+			continue
+		}
+		if at.kind != Unknown {
+			return false
+		}
+		at.kind, at.channel, at.why, at.isList = r.kind, r.channel, r.why, r.isList
+		if (at.kind == Text || at.kind == JSON) && at.channel == "" {
+			at.channel = place
+		}
+	}
+	return true
+}
+
 // find makes the node of a path.
 func (n *node) find(path string) *node {
+	if path == "." {
+		return n
+	}
 	for part := range strings.SplitSeq(path, ".") {
 		depth := 0
 		for strings.HasSuffix(part, "[]") {
@@ -115,7 +184,7 @@ func (n *node) find(path string) *node {
 			depth++
 		}
 		if part == "**" {
-			n.rest = &node{path: path, key: part, parent: n}
+			n.rest = &node{path: join(n.path, part), key: part, parent: n}
 			n.rest.rest, n.rest.elem = n.rest, n.rest
 			return n.rest
 		}

@@ -90,7 +90,7 @@ func recorded(t *testing.T, format string) map[string][]string {
 func serve(f *Format, payloads []string) []byte {
 	var b bytes.Buffer
 	for _, p := range payloads {
-		if f == AnthropicMessages {
+		if f != OpenAIChat {
 			var e struct{ Type string }
 			json.Unmarshal([]byte(p), &e)
 			fmt.Fprintf(&b, "event: %s\n", e.Type)
@@ -117,12 +117,15 @@ func stream(f *Format, opt Options, upstream []byte, n int) (out []byte, ds []De
 
 var pings = regexp.MustCompile(`event: ping\ndata: [^\n]*\n\n`)
 
+// all are the formats that have streams.
+var all = []*Format{OpenAIChat, OpenAIResponses, AnthropicMessages}
+
 // unpinged is a stream without its pings, which overtake text that waits: the
 // first letters of a word that may become a token.
 func unpinged(out []byte) []byte { return pings.ReplaceAll(out, nil) }
 
 func TestRecordedStreamsPassUntouched(t *testing.T) {
-	for _, f := range []*Format{OpenAIChat, AnthropicMessages} {
+	for _, f := range all {
 		chain := patterns(t, guard.Redact, "secrets", "credentials")
 		n := 0
 		for name, payloads := range recorded(t, f.Name()) {
@@ -132,9 +135,12 @@ func TestRecordedStreamsPassUntouched(t *testing.T) {
 				out, want := unpinged(out), unpinged(upstream)
 				last := payloads[len(payloads)-1]
 				switch {
-				case strings.HasPrefix(last, `{"error"`) || strings.HasPrefix(last, `{"type":"error"`):
+				case strings.HasPrefix(last, `{"error"`) || strings.HasPrefix(last, `{"type":"error"`) || strings.HasPrefix(last, `{"type":"response.failed"`):
 					if o.Status != UpstreamFailed {
 						t.Errorf("%s: an error at the end gives %+v", name, o)
+					}
+					if f != OpenAIChat && !bytes.Equal(out, want) {
+						t.Errorf("%s: an error became\n%s", name, out)
 					}
 					continue
 				}
