@@ -7,13 +7,12 @@ import (
 	"strings"
 
 	"github.com/stoplog/stoplog/guard"
-	"github.com/stoplog/stoplog/internal/wire"
 )
 
 // Protocols that upstreams speak.
 const (
-	OpenAI    = "openai"    // chat completions
-	Anthropic = "anthropic" // messages
+	OpenAI    = "openai"    // chat completions, responses, embeddings
+	Anthropic = "anthropic" // messages, the counting of their tokens
 )
 
 // DefaultMaxBody is the largest request body taken, in bytes.
@@ -124,8 +123,6 @@ func (t *Transport) Waits(profile string) (input, output string) {
 	}
 	return p.input.Waits(), p.output.Waits()
 }
-
-var formats = map[string]*wire.Format{OpenAI: wire.OpenAIChat, Anthropic: wire.AnthropicMessages}
 
 // allows reports whether a caller may ask for a model.
 func (p *profile) allows(model string) bool {

@@ -19,56 +19,6 @@ import (
 // maxAnswer is the largest unstreamed answer taken, in bytes.
 const maxAnswer = 64 << 20
 
-// A route is something that the door serves.
-type route struct {
-	method, path string // the path's end
-	protocol     string
-	models       bool
-}
-
-var routes = []route{
-	{http.MethodPost, "/chat/completions", OpenAI, false},
-	{http.MethodPost, "/messages", Anthropic, false},
-	{http.MethodGet, "/models", "", true},
-}
-
-// anthropicVersions are those whose answers are alike for all that wire reads.
-var anthropicVersions = map[string]bool{"2023-06-01": true, "2026-10-21": true}
-
-// findRoute matches the end of a request's path. A list of models is asked in
-// Anthropic's protocol if the request says a version of it.
-func findRoute(req *http.Request) (route, bool) {
-	for _, r := range routes {
-		if !strings.HasSuffix(req.URL.Path, r.path) || req.Method != r.method {
-			continue
-		}
-		said, _ := req.Context().Value(protocolKey{}).(string)
-		switch {
-		case !r.models && said != "" && said != r.protocol:
-			continue
-		case r.models && said != "":
-			r.protocol = said
-		case r.models && req.Header.Get("anthropic-version") != "":
-			r.protocol = Anthropic
-		case r.models:
-			r.protocol = OpenAI
-		}
-		return r, true
-	}
-	return route{}, false
-}
-
-// notServed is the answer to a path that would pass everything by.
-func notServed(req *http.Request) wire.Error {
-	return wire.Error{Status: http.StatusNotFound, Type: "not_found_error", Code: "not_served",
-		Message: fmt.Sprintf("%s %s is not served: what is not judged is not passed on. Served are %s", req.Method, printable(req.URL.Path), Served())}
-}
-
-// Served lists what the door serves, for people.
-func Served() string {
-	return "POST …/chat/completions (OpenAI), POST …/messages (Anthropic), GET …/models"
-}
-
 // deniedInput is the answer to a request that may not be sent.
 func deniedInput(o wire.Outcome) wire.Error {
 	e := wire.Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "content_filter", Outcome: &o,

@@ -88,7 +88,7 @@ func (t *Transport) identify(req *http.Request) (*call, *http.Response, error) {
 	if c.route, ok = findRoute(req); !ok {
 		return nil, c.refuse(notServed(req)), nil
 	}
-	c.format = formats[c.route.protocol]
+	c.format = c.route.format
 	if c.route.protocol == Anthropic {
 		if v := req.Header.Get("anthropic-version"); v != "" && !anthropicVersions[v] {
 			return nil, c.refuse(wire.Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "unsupported_version",
@@ -111,6 +111,9 @@ func (c *call) judgeRequest() (*http.Response, error) {
 		return nil, c.keep(Started{Mount: c.route.protocol, Profile: c.profile.Name, Upstream: c.upstreams()[0].Name, Parent: c.parent(), Caller: c.caller()})
 	}
 	asked, err := c.format.Request(wire.Options{Context: c.ctx, Chain: c.profile.input, Run: c.run}, c.body)
+	if refused := (*wire.RefusedError)(nil); errors.As(err, &refused) {
+		return c.refuse(wire.Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: refused.Code, Message: refused.Message}), nil
+	}
 	if err != nil {
 		return c.refuse(wire.Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_json",
 			Message: "the request is not valid JSON: " + err.Error()}), nil

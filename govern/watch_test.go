@@ -172,7 +172,7 @@ func TestNothingAsked(t *testing.T) {
 		t.Errorf("the upstream is asked %s", r.URL)
 		return nil, errors.New("never")
 	}), (&records{}).add)
-	for url, status := range map[string]int{"http://x.invalid/v1/embeddings": 404, "http://x.invalid/v1/chat/completions/": 404} {
+	for url, status := range map[string]int{"http://x.invalid/v1/batches": 404, "http://x.invalid/v1/chat/completions/": 404} {
 		ctx, exchange := govern.Watch(t.Context())
 		resp, err := door.RoundTrip(ask(ctx, t, url, "hi", false))
 		if err != nil || resp.StatusCode != status {

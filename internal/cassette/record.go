@@ -125,7 +125,7 @@ func (r *Recorder) keep(x *recording) {
 			r.refuse(x, fmt.Errorf("it made the program panic: %v", p))
 		}
 	}()
-	name, file, err := x.file(scrubber{chain: r.scrub, format: x.upstream.Format})
+	name, file, err := x.file(scrubber{chain: r.scrub, format: x.upstream.Format.At(x.path)})
 	if err == nil {
 		err = write(r.dir, name, file)
 	}

@@ -1,11 +1,14 @@
 // Package gateway serves providers' HTTP interfaces: what comes in is handed to
 // the door, and what the door gives back goes out.
 //
-//	/openai/v1/chat/completions   POST
-//	/openai/v1/models             GET
-//	/anthropic/v1/messages        POST
-//	/anthropic/v1/models          GET
-//	/healthz                      GET
+//	/openai/v1/chat/completions         POST
+//	/openai/v1/responses                POST
+//	/openai/v1/embeddings               POST
+//	/openai/v1/models, …/models/{model} GET
+//	/anthropic/v1/messages              POST
+//	/anthropic/v1/messages/count_tokens POST
+//	/anthropic/v1/models, …/{model}     GET
+//	/healthz                            GET
 //
 // It judges nothing and changes nothing. A path that it does not serve is
 // refused, with the list of those it does: passed on unread, it would bypass
@@ -65,11 +68,9 @@ func New(door http.RoundTripper, mounts ...Mount) *Gateway {
 func (g *Gateway) Paths() []string {
 	paths := []string{}
 	for _, m := range g.mounts {
-		main := "/chat/completions"
-		if m.Protocol == govern.Anthropic {
-			main = "/messages"
+		for _, p := range govern.Paths(m.Protocol) {
+			paths = append(paths, p[0]+" "+m.prefix()+p[1])
 		}
-		paths = append(paths, "POST "+m.prefix()+main, "GET "+m.prefix()+"/models")
 	}
 	return append(paths, "GET /healthz")
 }
@@ -78,7 +79,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.mux.Serv
 
 // serve answers one request to a mount.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, m Mount) {
-	if !slices.Contains(g.Paths(), r.Method+" "+r.URL.Path) {
+	if r.Header.Get("Upgrade") != "" {
+		refuseUpgrade(w, m.Protocol)
+		return
+	}
+	if !govern.Serves(m.Protocol, r.Method, strings.TrimPrefix(r.URL.Path, m.prefix())) {
 		refuse(w, m.Protocol, http.StatusNotFound, "not_served", "this is not served: what is not judged is not passed on. Served are "+strings.Join(g.Paths(), ", "))
 		return
 	}
@@ -113,6 +118,14 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, m Mount) {
 	}
 	w.WriteHeader(resp.StatusCode)
 	send(w, resp)
+}
+
+// refuseUpgrade answers who wants to go on in WebSocket frames, in the way that
+// makes clients ask again over HTTP at once: Codex takes any other refusal for a
+// connection that broke, and tries again first.
+func refuseUpgrade(w http.ResponseWriter, protocol string) {
+	w.Header().Set("Connection", "close")
+	refuse(w, protocol, http.StatusUpgradeRequired, "upgrade_not_served", "WebSocket is not served: ask over HTTP, with stream set to true")
 }
 
 // outgoing is the request as the door gets it: the caller's, under the path

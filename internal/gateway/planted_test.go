@@ -13,12 +13,13 @@ import (
 )
 
 // opaque are members that pass unread, by policy: wire pins the whole list.
-var opaque = []string{"signature", "encrypted_index", "encrypted_content", "encrypted_stdout", "data", "obfuscation"}
+var opaque = []string{"signature", "encrypted_index", "encrypted_content", "encrypted_stdout", "data", "obfuscation", "fingerprint", "result", "partial_image_b64"}
 
 // planted are recorded streams with much of what the formats have: reasoning,
 // tool calls, search results, MCP, thinking.
 var planted = map[string][]string{
 	govern.OpenAI:    {"openai--azure-model-router.1", "xai--xai-tool-call", "deepseek--deepseek-reasoning"},
+	responses:        {"openai--openai-mcp-tool-approval.4", "openai--openai-shell-container-multiturn.1", "openai--openai-custom-tool.1", "openai--programmatic-tool-calling.1"},
 	govern.Anthropic: {"anthropic--anthropic-mcp.1", "anthropic--anthropic-clear-tool-uses.1", "anthropic--anthropic-web-search-tool.1"},
 }
 
@@ -27,7 +28,7 @@ var planted = map[string][]string{
 // ever gets it.
 func TestPlantedSecret(t *testing.T) {
 	w := open(t, guard.Redact)
-	for _, p := range protocols {
+	for _, p := range surfaces {
 		all := recorded(t, p)
 		for _, name := range planted[p] {
 			t.Run(p+"/"+name, func(t *testing.T) {
@@ -121,9 +122,14 @@ func unstreamed(t *testing.T, protocol string, stream []string) string {
 		if err := json.Unmarshal([]byte(p), &e); err != nil {
 			t.Fatal(err)
 		}
-		if protocol == govern.OpenAI {
+		switch protocol {
+		case govern.OpenAI:
 			addChunk(doc, e)
-		} else {
+		case responses:
+			if r, ok := e["response"].(map[string]any); ok {
+				doc = r // the last is the answer
+			}
+		default:
 			addEvent(doc, e)
 		}
 	}

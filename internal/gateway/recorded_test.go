@@ -33,7 +33,7 @@ func TestSplitCases(t *testing.T) {
 		w := open(t, v)
 		for _, c := range splitCases(t) {
 			whole := strings.Join(c.Deltas, "")
-			for _, p := range protocols {
+			for _, p := range surfaces {
 				t.Run(fmt.Sprintf("%s/%s/%s", v, p, c.ID), func(t *testing.T) {
 					_, body := said(p, c.Deltas...)
 					w.upstream.says(func() reply { return says(200, "application/json", body) })
@@ -120,7 +120,7 @@ func recorded(t *testing.T, protocol string) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := map[string]string{govern.OpenAI: "openai-chat/", govern.Anthropic: "anthropic-messages/"}[protocol]
+	folder := map[string]string{govern.OpenAI: "openai-chat/", govern.Anthropic: "anthropic-messages/", responses: "openai-responses/"}[protocol]
 	all := map[string][]string{}
 	for tr := tar.NewReader(z); ; {
 		h, err := tr.Next()
@@ -161,7 +161,7 @@ func TestRecordedStreams(t *testing.T) {
 	w := open(t, guard.Redact, func(c *govern.Config) {
 		c.Profiles[0].Output = []guard.Member{guardOf(t, guard.Redact, "secrets", "credentials")}
 	})
-	for _, p := range protocols {
+	for _, p := range surfaces {
 		all, texts := recorded(t, p), 0
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			t.Run(name, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestRecordedStreams(t *testing.T) {
 					t.Errorf("the text of channels (-recorded +client):\n%s", diff)
 				}
 				last := all[name][len(all[name])-1]
-				if strings.HasPrefix(last, `{"error"`) || strings.HasPrefix(last, `{"type":"error"`) {
+				if strings.HasPrefix(last, `{"error"`) || strings.HasPrefix(last, `{"type":"error"`) || strings.HasPrefix(last, `{"type":"response.failed"`) {
 					if s := w.records.settled(t, a.run()); s.Status != "failed" {
 						t.Errorf("a stream that ends in an error is settled as %+v", s)
 					}
@@ -217,8 +217,8 @@ func channels(t *testing.T, payloads []string) map[string]string {
 		if e["type"] == "message_start" {
 			message++
 		}
-		for _, field := range []string{"choices", "delta", "content_block"} {
-			join(said, fmt.Sprintf("%d/%v/%s", message, e["index"], field), e[field])
+		for _, field := range []string{"choices", "delta", "content_block", "response"} {
+			join(said, fmt.Sprintf("%d/%v/%v/%v/%s", message, e["index"], e["output_index"], e["type"], field), e[field])
 		}
 	}
 	return said
@@ -234,7 +234,9 @@ func join(said map[string]string, at string, v any) {
 		}
 	case map[string]any:
 		for k, m := range v {
-			join(said, at+"/"+k, m)
+			if k != "stoplog" { // ours
+				join(said, at+"/"+k, m)
+			}
 		}
 	case []any:
 		for i, m := range v {

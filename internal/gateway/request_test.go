@@ -52,7 +52,7 @@ func TestBadRequests(t *testing.T) {
 			{"half a gzip", "POST", path(p), string(gzipped([]byte(good))[:40]), []string{"Content-Encoding", "gzip"}, 400, "the request ended too early"},
 			{"brotli", "POST", path(p), good, []string{"Content-Encoding", "br"}, 415, "a request in Content-Encoding br cannot be judged"},
 			{"twice gzip", "POST", path(p), good, []string{"Content-Encoding", "gzip, gzip"}, 415, "cannot be judged"},
-			{"another path", "POST", mount + "/embeddings", good, nil, 404, "POST " + path(p)},
+			{"another path", "POST", mount + "/batches", good, nil, 404, "POST " + path(p)},
 			{"a longer path", "POST", path(p) + "/batches", good, nil, 404, "POST " + path(p)},
 			{"the mount alone", "GET", mount + "/", "", nil, 404, "GET " + mount + "/models"},
 			{"another method", "GET", path(p), "", nil, 404, "POST " + path(p)},
@@ -61,6 +61,9 @@ func TestBadRequests(t *testing.T) {
 			{"a profile of no mount", "POST", path(p), good, []string{"Stoplog-Profile", "hidden"}, 400, "names none of the profiles"},
 			{"a model that is not allowed", "POST", path(p), strings.Replace(good, `"m"`, `"other"`, 1), nil, 400, "the profile does not allow this model"},
 			{"no model", "POST", path(p), `{"messages":[]}`, nil, 400, "the profile does not allow this model"},
+			{"WebSocket", "GET", mount + "/responses", "", []string{"Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13"}, 426, "WebSocket is not served"},
+			{"a model by a path that leaves", "GET", mount + "/models/../files", "", nil, 404, "GET " + mount + "/models"},
+			{"what belongs to a model", "DELETE", mount + "/models/m", "", nil, 404, "GET " + mount + "/models/{model}"},
 		} {
 			t.Run(p+"/"+tt.name, func(t *testing.T) {
 				a := w.ask(tt.method, tt.path, tt.body, tt.header...)
@@ -106,7 +109,7 @@ func inProtocol(t *testing.T, protocol string, a answer) {
 	}
 	anthropic := e.Type == "error" && e.Error.Code == nil
 	openai := e.Type == "" && e.Error.Code != nil
-	if protocol == govern.OpenAI && !openai || protocol == govern.Anthropic && !anthropic || e.Error.Type == "" || e.Error.Message == "" {
+	if protocol != govern.Anthropic && !openai || protocol == govern.Anthropic && !anthropic || e.Error.Type == "" || e.Error.Message == "" {
 		t.Errorf("not an error of %s: %s", protocol, a.body)
 	}
 }

@@ -26,6 +26,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var protocols = []string{govern.OpenAI, govern.Anthropic}
 
+// surfaces are what a client may talk to: a protocol's main path, or responses.
+var surfaces = append([]string{responses}, protocols...)
+
+const responses = "responses"
+
 // secret has the shape of a GitHub token and is none.
 const secret = "ghp_" + "Zk3vQ9xT2mB7nL5cR8wY1dF4hJ6pS0aG9uEt"
 
@@ -251,9 +256,12 @@ func guardOf(t testing.TB, v guard.Verdict, names ...string) guard.Member {
 	return guard.Member{Guard: g}
 }
 
-func path(protocol string) string {
-	if protocol == govern.OpenAI {
+func path(surface string) string {
+	switch surface {
+	case govern.OpenAI:
 		return "/openai/v1/chat/completions"
+	case responses:
+		return "/openai/v1/responses"
 	}
 	return "/anthropic/v1/messages"
 }
@@ -261,6 +269,9 @@ func path(protocol string) string {
 // question is a request's body.
 func question(protocol string, stream bool) string {
 	options := ""
+	if protocol == responses {
+		return fmt.Sprintf(`{"model":"m","max_output_tokens":9,"stream":%v,"input":[{"role":"user","content":"hello"}]}`, stream)
+	}
 	if stream && protocol == govern.OpenAI {
 		options = `,"stream_options":{"include_usage":true}`
 	}
@@ -331,7 +342,7 @@ func understand(t testing.TB, protocol string, a answer) message {
 		} else if data != "" {
 			m.take(t, protocol, data)
 		}
-		m.Done = m.Done || name == "message_stop"
+		m.Done = m.Done || name == "message_stop" || name == "response.completed" || name == "response.incomplete"
 	}
 	delete(m.Stoplog, "run")
 	return m
@@ -339,6 +350,10 @@ func understand(t testing.TB, protocol string, a answer) message {
 
 func (m *message) take(t testing.TB, protocol, doc string) {
 	t.Helper()
+	if protocol == responses {
+		m.takeResponse(t, doc)
+		return
+	}
 	type text struct{ Content, Text string }
 	var e struct {
 		Type    string
@@ -385,7 +400,7 @@ func quoted(s string) string { b, _ := json.Marshal(s); return string(b) }
 func frames(protocol string, payloads []string) []byte {
 	var b bytes.Buffer
 	for _, p := range payloads {
-		if protocol == govern.Anthropic {
+		if protocol != govern.OpenAI {
 			var e struct{ Type string }
 			json.Unmarshal([]byte(p), &e)
 			fmt.Fprintf(&b, "event: %s\n", e.Type)
@@ -400,6 +415,9 @@ func frames(protocol string, payloads []string) []byte {
 
 // said is an answer that says the deltas: streamed, and its unstreamed twin.
 func said(protocol string, deltas ...string) (streamed []byte, whole string) {
+	if protocol == responses {
+		return saidResponse(deltas...)
+	}
 	all := quoted(strings.Join(deltas, ""))
 	if protocol == govern.OpenAI {
 		head := `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"m",`

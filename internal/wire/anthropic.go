@@ -19,6 +19,15 @@ var AnthropicMessages = &Format{
 	appendError: appendAnthropicError,
 }
 
+// AnthropicCountTokens is the counting of a message's tokens before it is sent.
+var AnthropicCountTokens = &Format{
+	name:        "anthropic-count-tokens",
+	tables:      anthropicTables,
+	answer:      "count",
+	body:        plainBody,
+	appendError: appendAnthropicError,
+}
+
 // anthropicStream is the stream of a message's events. Its one lane is the
 // message; a block is a channel, or several where it says several things.
 type anthropicStream struct {

@@ -30,10 +30,13 @@ func (f *Format) Answer(opt Options, doc []byte) Verdict {
 	return f.document(opt, doc, f.answer, f.body)
 }
 
-// Models judges a list of models.
+// Models judges a list of models, or one model.
 func (f *Format) Models(opt Options, doc []byte) Verdict {
-	return f.document(opt, doc, "models", func(b *document, leaves []leaf) error { return b.fields(nil) })
+	return f.document(opt, doc, "models", plainBody)
 }
+
+// plainBody judges an answer that has no channels.
+func plainBody(b *document, _ []leaf) error { return b.fields(nil) }
 
 func (f *Format) document(opt Options, doc []byte, name string, read func(*document, []leaf) error) Verdict {
 	b := &document{judgement: newJudgement(opt.Context, opt.Chain, guard.Response), doc: doc}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"strings"
 
 	"github.com/stoplog/stoplog/guard"
 )
@@ -11,12 +12,28 @@ import (
 type Format struct {
 	name    string
 	tables  map[string]*table
-	dialect func() dialect
-	answer  string // the table of unstreamed answers
+	dialect func() dialect // nil of answers that do not stream
+	answer  string         // the table of unstreamed answers
 	body    func(*document, []leaf) error
 	// appendError appends the body of an error answer.
 	appendError func(dst []byte, e Error) []byte
 }
+
+// At is the format of what the same provider serves at a path.
+func (f *Format) At(path string) *Format {
+	switch last := path[strings.LastIndexByte(path, '/')+1:]; {
+	case f == OpenAIChat && last == "responses":
+		return OpenAIResponses
+	case f == OpenAIChat && last == "embeddings":
+		return OpenAIEmbeddings
+	case f == AnthropicMessages && last == "count_tokens":
+		return AnthropicCountTokens
+	}
+	return f
+}
+
+// Streams reports whether answers may stream.
+func (f *Format) Streams() bool { return f.dialect != nil }
 
 // Name is the format's name in documents and records.
 func (f *Format) Name() string { return f.name }

@@ -39,6 +39,10 @@ func (f *Format) Request(opt Options, doc []byte) (*Request, error) {
 	b.leaves = leaves
 	r := &Request{Choices: 1, Tokens: Estimate(int64(len(doc)))}
 	r.read(b, leaves)
+	r.Stream = r.Stream && f.Streams()
+	if err := f.readable(b); err != nil {
+		return nil, err
+	}
 	if len(opt.Chain.Members()) > 0 {
 		b.screenRequest()
 	}
@@ -51,6 +55,26 @@ func (f *Format) Request(opt Options, doc []byte) (*Request, error) {
 		r.Doc = applySplices(nil, doc, b.splices)
 	}
 	return r, nil
+}
+
+// RefusedError is a request that asks for what cannot be judged.
+type RefusedError struct{ Code, Message string }
+
+func (e *RefusedError) Error() string { return e.Message }
+
+// readable refuses what would go, or come back, unjudged.
+func (f *Format) readable(b *document) error {
+	switch f {
+	case OpenAIEmbeddings:
+		if len(b.chain.Members()) > 0 && inTokens(b.leaves) {
+			return &RefusedError{"unreadable_input", "the input is given as tokens, which no guard can read: send it as text (langchain: check_embedding_ctx_length=False)"}
+		}
+	case OpenAIResponses:
+		if i := find(b.leaves, "background"); i >= 0 && b.doc[b.leaves[i].from] == 't' {
+			return &RefusedError{"background_not_served", "a response in the background is fetched by a path that is not served: ask without background"}
+		}
+	}
+	return nil
 }
 
 // read notes what the gateway itself must know.
