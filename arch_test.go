@@ -86,7 +86,10 @@ var rooms = map[string]room{
 			"guard", "guard/match", "guard/rules",
 			"internal/dial", "internal/sse", "internal/tool", "internal/wire",
 		},
-		modules: []string{"github.com/go-json-experiment/json", "github.com/oklog/ulid/v2"},
+		modules: []string{
+			"github.com/andybalholm/brotli", "github.com/go-json-experiment/json", "github.com/klauspost/compress/zstd",
+			"github.com/oklog/ulid/v2",
+		},
 	},
 
 	"internal/llm": {rooms: []string{"govern", "internal/sse"}},

@@ -2,7 +2,6 @@ package govern
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -37,42 +36,24 @@ func deniedInput(o wire.Outcome) wire.Error {
 func readBody(req *http.Request, body io.Reader, most int64) ([]byte, *wire.Error) {
 	tooLarge := &wire.Error{Status: http.StatusRequestEntityTooLarge, Type: "request_too_large", Code: "request_too_large",
 		Message: fmt.Sprintf("the request is larger than %d bytes (max_body_bytes)", most)}
-	switch enc := strings.ToLower(req.Header.Get("Content-Encoding")); enc {
-	case "", "identity":
-	case "gzip":
-		z, err := gzip.NewReader(io.LimitReader(body, most+1))
-		if err != nil {
-			return nil, &wire.Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_encoding", Message: "the request says it is gzip and is not"}
-		}
-		body = z
-	default:
+	plain, err := decode(req.Header.Get("Content-Encoding"), io.LimitReader(body, most+1))
+	switch {
+	case errors.Is(err, errEncoding):
 		return nil, &wire.Error{Status: http.StatusUnsupportedMediaType, Type: "invalid_request_error", Code: "unsupported_encoding",
-			Message: fmt.Sprintf("a request in Content-Encoding %s cannot be judged: send it plain or in gzip", printable(enc))}
+			Message: fmt.Sprintf("a request in Content-Encoding %s cannot be judged: send it plain, or in gzip, br or zstd", printable(req.Header.Get("Content-Encoding")))}
+	case err != nil:
+		return nil, &wire.Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_encoding", Message: "the request " + err.Error()}
 	}
-	b, err := io.ReadAll(io.LimitReader(body, most+1))
+	b, err := io.ReadAll(io.LimitReader(plain, most+1))
 	switch {
 	case int64(len(b)) > most:
 		return nil, tooLarge
+	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, &wire.Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_encoding", Message: "the request is not in its Content-Encoding, or broke off"}
 	case err != nil:
 		return nil, &wire.Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "unreadable", Message: "the request ended too early"}
 	}
 	return b, nil
-}
-
-// decoded is the body of an answer, decompressed if need be.
-func decoded(resp *http.Response) (io.Reader, error) {
-	switch enc := strings.ToLower(resp.Header.Get("Content-Encoding")); enc {
-	case "", "identity":
-		return resp.Body, nil
-	case "gzip":
-		z, err := gzip.NewReader(resp.Body)
-		if err != nil {
-			return nil, errors.New("the upstream's answer says it is gzip and is not")
-		}
-		return z, nil
-	default:
-		return nil, errors.New("the upstream's answer is in a Content-Encoding that was not asked for")
-	}
 }
 
 // passed are the headers of a request that an upstream is sent.

@@ -21,7 +21,7 @@ var callSites = []struct{ what, file, source, test string }{
 	{"the list of models holds", "transport.go", "!c.profile.allows(asked.Model) {", "TestRedactedInput"},
 	{"other paths are refused", "routes.go", "return route{}, false", "TestNothingAsked"},
 	{"the gateway refuses them too", "../internal/gateway/gateway.go", "!govern.Serves(m.Protocol, r.Method,", "TestBadRequests"},
-	{"profiles that no mount names are refused", "../internal/gateway/gateway.go", "slices.Contains(m.Profiles, name)", "TestBadRequests"},
+	{"profiles that no mount names are refused", "../internal/gateway/gateway.go", "!slices.Contains(profiles, name) {", "TestBadRequests"},
 	{"verdicts on requests are recorded before the call", "transport.go", "verdicts(asked.Decisions)...)", "TestRecordedBeforeItShows"},
 	{"verdicts on streams are recorded before they show", "stream.go", "if err := b.call.keepVerdicts(b.stream.Decisions()); err != nil {", "TestRecordedBeforeItShows"},
 	{"verdicts on answers are recorded before they show", "transport.go", "if err := c.keepVerdicts(v.Decisions); err != nil {", "TestRecordedBeforeItShows"},

@@ -179,10 +179,14 @@ func (c *call) judgeAnswer(resp *http.Response) (*http.Response, error) {
 			opt.Redacted = &c.asked.Outcome
 		}
 	}
-	body, err := decoded(resp)
+	body, err := decode(resp.Header.Get("Content-Encoding"), resp.Body)
 	if err != nil {
 		resp.Body.Close()
-		return c.broken(resp.StatusCode, err.Error())
+		reason := "the upstream's answer " + err.Error()
+		if errors.Is(err, errEncoding) {
+			reason = "the upstream's answer is in a Content-Encoding that was not asked for"
+		}
+		return c.broken(resp.StatusCode, reason)
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	streamed := c.asked != nil && c.asked.Stream && resp.StatusCode < 300
