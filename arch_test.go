@@ -110,7 +110,13 @@ var rooms = map[string]room{
 	}},
 
 	"internal/flow/steps": {rooms: []string{"internal/run", "internal/signal"}},
-	"internal/flow":       {rooms: []string{"internal/flow/steps", "internal/journal", "internal/signal"}},
+	"internal/flow": {
+		rooms: []string{
+			"guard", "internal/approval", "internal/chat", "internal/engine", "internal/flow/steps", "internal/journal",
+			"internal/prompt", "internal/run", "internal/sandbox", "internal/signal", "playbook",
+		},
+		modules: []string{"cel.dev/cel-go"},
+	},
 
 	"examples": {},
 

@@ -98,6 +98,9 @@ func Decide(ctx context.Context, s journal.Store, tenant string, d Decision, the
 		case q.NotBy == d.By:
 			return fmt.Errorf("decide %s: %s asked: %w", d.ID, d.By, ErrSecondPerson)
 		}
+		if err := mayApprove(q, d); err != nil {
+			return fmt.Errorf("decide %s: %w", d.ID, err)
+		}
 		q, err = tx.Decide(ctx, tenant, d.ID, journal.Decision{State: d.State, By: d.By, Text: d.Text})
 		if err != nil || then == nil {
 			return err

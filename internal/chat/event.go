@@ -19,11 +19,27 @@ type Run struct {
 	ID      string `json:"id"`
 	Profile string `json:"profile"`
 	Session string `json:"session,omitempty"`
+	// Playbook is the name of the playbook that it is a run of.
+	Playbook string `json:"playbook,omitempty"`
 }
 
-// Step says that the run's next step has begun: the model is asked.
+// Step says that the run's next step has begun: the model is asked. Of a playbook
+// it says where a step stands.
 type Step struct {
 	Step int `json:"step"`
+
+	// The rest is of playbooks.
+	ID      string `json:"id,omitempty"`
+	Type    string `json:"type,omitempty"`
+	State   string `json:"state,omitempty"` // pending, running, waiting, passed, …
+	Attempt int    `json:"attempt,omitempty"`
+	// Why says in a sentence why it did not pass.
+	Why      string `json:"why,omitempty"`
+	ExitCode *int   `json:"exit_code,omitempty"`
+	Verdict  string `json:"verdict,omitempty"`
+	Observer string `json:"observer,omitempty"` // the verdict of its observer
+	Ticket   string `json:"ticket,omitempty"`
+	Run      string `json:"run,omitempty"` // that is its work
 }
 
 // Delta is text that has been released. Start is its place in the channel's text
@@ -89,7 +105,7 @@ type Approval struct {
 	ID      string    `json:"id"`
 	Digest  string    `json:"digest"`
 	What    string    `json:"what"`
-	About   string    `json:"about"` // call, request, answer or step
+	About   string    `json:"about"` // call, request, answer or step; of a playbook pause or verdict
 	Step    int       `json:"step"`
 	Call    int       `json:"call,omitempty"`
 	Expires time.Time `json:"expires"`

@@ -43,8 +43,8 @@ type question struct {
 	request approval.Request
 }
 
-// arriveQuestion writes a question and its event at once.
-func (t *hold) arriveQuestion(q question) {
+// asked writes a question and its event at once.
+func (t *hold) asked(q question) {
 	q.Stamp = now()
 	if !t.happen(q.Asked) {
 		return
@@ -85,7 +85,7 @@ func (t *hold) question(ctx context.Context, state steps.State, eff steps.Ask) (
 		return e, r, err
 	}
 	e.ID, e.Digest, e.Expires = string(id), hex.EncodeToString(digest[:]), time.Now().Add(expire).UTC().Truncate(time.Microsecond)
-	r = approval.Request{ID: id, About: eff.About, Subject: subject, Expires: e.Expires, OnlyBy: approvers(pause)}
+	r = approval.Request{ID: id, About: eff.About, Subject: subject, Expires: e.Expires}
 	if second {
 		r.NotBy = t.row.Starter
 	}
@@ -93,9 +93,6 @@ func (t *hold) question(ctx context.Context, state steps.State, eff steps.Ask) (
 }
 
 func approvers(pause *playbook.Pause) (all []string) {
-	if pause == nil {
-		return nil
-	}
 	for _, name := range pause.Approvers.Value {
 		all = append(all, name.Value)
 	}
@@ -109,7 +106,7 @@ func (w *attempt) preview(ctx context.Context, work *playbook.Run) (string, erro
 	if err != nil {
 		return "", err
 	}
-	if why := destroys(spec.Argv, w.step); why != "" {
+	if why := w.destroys(spec.Argv); why != "" {
 		return "", fmt.Errorf("its preview is not run: %s", why)
 	}
 	spec.Limits.Wall = previewTime
@@ -134,9 +131,12 @@ func (t *hold) subject(state steps.State, n int, about, preview string) (approva
 	step, at := t.step(n), state.Steps[n-1]
 	s := approval.Pause{
 		Run: t.row.Run, Playbook: state.Book.Name, Step: step.ID.Value, Visit: at.Started + 1,
-		Workdir: t.row.Workdir, ProfileDigest: t.row.ProfileDigest, BookDigest: bookDigest(state.Book),
+		Workdir: t.row.Workdir, ProfileDigest: t.row.ProfileDigest,
 	}
 	var err error
+	if s.BookDigest, err = bookDigest(state.Book); err != nil {
+		return nil, err
+	}
 	if s.Inputs, err = values(state.Book.Inputs); err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (t *hold) subject(state steps.State, n int, about, preview string) (approva
 	if !ok {
 		return nil, errors.New("it is no pause")
 	}
-	s.Reason, s.Preview = pause.Reason.Value, preview
+	s.Reason, s.Preview, s.Approvers = pause.Reason.Value, preview, approvers(pause)
 	sc, err := sceneOf(state)
 	if err != nil {
 		return nil, err

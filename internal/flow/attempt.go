@@ -44,8 +44,8 @@ func (w *attempt) run(ctx context.Context) (steps.Event, error) {
 	if w.observation != nil {
 		w.observation.ended(r)
 	}
-	if r.State == steps.Cancelled && ctx.Err() != nil && w.hold.state.Phase == steps.Advancing {
-		return nil, nil // the engine is to end: whoever takes the run up begins it again
+	if r.State == steps.Cancelled && ctx.Err() != nil {
+		return nil, nil // the run was stopped, or whoever takes it up begins it again
 	}
 	return steps.StepEnded{Stamp: now(), Step: w.n, Attempt: w.number, Result: r}, nil
 }
@@ -68,7 +68,9 @@ func (w *attempt) outputs(r steps.Result) steps.Result {
 	return r
 }
 
-func failed(why error) steps.Result { return steps.Result{State: steps.Failed, Why: valid(why.Error())} }
+func failed(why error) steps.Result {
+	return steps.Result{State: steps.Failed, Why: valid(why.Error())}
+}
 
 func blocked(reason run.Reason, format string, args ...any) steps.Result {
 	return steps.Result{State: steps.Blocked, Reason: reason, Why: valid(fmt.Sprintf(format, args...))}

@@ -2,6 +2,8 @@ package flow
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -82,7 +84,9 @@ func (r *bookReader) playbook(file string, depth int) (*playbook.Playbook, error
 }
 
 // called is the file of the playbook that a step calls.
-func called(file string, call *playbook.Call) string { return path.Join(path.Dir(file), call.File.Value) }
+func called(file string, call *playbook.Call) string {
+	return path.Join(path.Dir(file), call.File.Value)
+}
 
 // asks are the questions to models that a step has.
 func asks(step *playbook.Step) (all []*playbook.Ask) {
@@ -125,6 +129,15 @@ func roots(pb *playbook.Playbook) []string {
 		all = append(all, root.Value)
 	}
 	return all
+}
+
+// bookDigest stands for all that a book says: SHA-256 of its JSON, in hexadecimal.
+func bookDigest(b steps.Book) (string, error) {
+	form, err := json.Marshal(b)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(form)), nil
 }
 
 // shelf is a book's files as a tree.

@@ -41,7 +41,7 @@ func (w *attempt) command(ctx context.Context, work *playbook.Run) (r steps.Resu
 	if err != nil {
 		return failed(err), nil
 	}
-	if why := destroys(spec.Argv, w.step); why != "" {
+	if why := w.destroys(spec.Argv); why != "" {
 		return blocked(ReasonUndeclared, "%s, and the step does not declare it: effect: irreversible", why), nil
 	}
 	spec.Stdout, spec.Stderr = stream{out, "stdout"}, stream{out, "stderr"}
@@ -124,6 +124,15 @@ func (w *attempt) spec(work *playbook.Run, scope *playbook.Scope) (sandbox.Spec,
 		spec.Env = append(spec.Env, v.Name.Value+"="+value)
 	}
 	return spec, nil
+}
+
+// destroys says what a command would destroy that its step does not declare; empty:
+// nothing that is known to. It is the second net: the first is what steps declare.
+func (w *attempt) destroys(argv []string) string {
+	if w.step.Effect.Value == playbook.Irreversible || w.hold.h.Destroys == nil {
+		return ""
+	}
+	return w.hold.h.Destroys(argv)
 }
 
 // scopeOf is a scope as it is written; not written, it is empty.

@@ -200,9 +200,14 @@ func (t *hold) arrive(a arrival) error {
 	if a.err != nil {
 		return a.err
 	}
-	if a.event != nil && (fenced || !t.draining) {
-		t.happen(a.event)
+	if a.event == nil || t.draining && !fenced {
+		return nil
 	}
+	if q, ok := a.event.(question); ok {
+		t.asked(q)
+		return nil
+	}
+	t.happen(a.event)
 	return nil
 }
 

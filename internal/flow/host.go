@@ -32,6 +32,9 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Deny are places that no step sees, such as the state directory.
 	Deny []string
+	// Destroys says what a command would destroy, as the checks of playbooks see it;
+	// empty: nothing that they know of. Nil: only what steps declare counts.
+	Destroys func(argv []string) string
 	// Log is for operators; nil: nothing is said.
 	Log *slog.Logger
 }

@@ -111,7 +111,9 @@ func contentOf(e steps.Event) journal.Content {
 }
 
 // segmentsOf are the text of an attempt as it is journaled.
-func segmentsOf(step, attempt int) *journal.Segments { return &journal.Segments{Step: step, Attempt: attempt} }
+func segmentsOf(step, attempt int) *journal.Segments {
+	return &journal.Segments{Step: step, Attempt: attempt}
+}
 
 // later writes segments of text without waiting. One that fails has lost the lease,
 // which the hold finds out with its next write.

@@ -14,6 +14,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
 	"cel.dev/cel-go/ext"
 
 	"github.com/stoplog/stoplog/internal/flow/steps"
@@ -164,8 +165,36 @@ func jsonOf(v ref.Val) (json.RawMessage, error) {
 	case types.Int, types.Uint, types.Double, types.Bool:
 		return json.Marshal(v.Value())
 	}
-	b, err := cel.ValueAsAlphaJSON(v)
-	return json.RawMessage(b), err
+	switch v := v.(type) {
+	case types.Null:
+		return json.RawMessage("null"), nil
+	case traits.Mapper:
+		object := map[string]json.RawMessage{}
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			key := it.Next()
+			name, ok := key.(types.String)
+			if !ok {
+				return nil, fmt.Errorf("a map with a %s for a key has no form in JSON", key.Type().TypeName())
+			}
+			form, err := jsonOf(v.Get(key))
+			if err != nil {
+				return nil, err
+			}
+			object[string(name)] = form
+		}
+		return json.Marshal(object)
+	case traits.Lister:
+		list := []json.RawMessage{}
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			form, err := jsonOf(it.Next())
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, form)
+		}
+		return json.Marshal(list)
+	}
+	return nil, fmt.Errorf("a %s has no form in JSON", v.Type().TypeName())
 }
 
 // word is a word of a command, as one argument whatever is in it.

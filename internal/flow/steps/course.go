@@ -51,7 +51,7 @@ func take(s State, e Event) State {
 	// People are asked, and they decide or they do not.
 	case Asked:
 		return s.with(e.Step, func(p *Step) {
-			p.Stage = Open
+			p.Stage, p.Preview = Open, e.Preview
 			p.Question.ID, p.Question.Digest, p.Question.Expires = e.ID, e.Digest, At(e.Expires).at
 		})
 	case Decided:

@@ -53,9 +53,8 @@ type Book struct {
 	// Inputs are what it was given, each a JSON value.
 	Inputs []Value `json:"inputs,omitempty"`
 	Depth  int     `json:"depth,omitempty"` // how many playbooks have called each other down to this one
-	// Unconfined is who has let steps run that this kernel cannot confine, and why;
-	// empty: nobody.
-	Unconfined string `json:"unconfined,omitempty"`
+	// Cleared: the step that called this playbook stands behind a person's yes.
+	Cleared bool `json:"cleared,omitempty"`
 }
 
 // File is a file as it was.

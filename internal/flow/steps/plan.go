@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -118,6 +119,9 @@ func (p Planned) backoff(attempt int) time.Duration {
 	}
 	return min(d, maxBackoff)
 }
+
+// Preceding are the steps that a step follows, directly or not, by number.
+func (p Plan) Preceding(n int) []int { return slices.Sorted(maps.Keys(p.precedes(n))) }
 
 // step is the plan of the step with a number.
 func (p Plan) step(n int) Planned { return p.Steps[n-1] }

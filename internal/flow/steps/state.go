@@ -61,7 +61,8 @@ type Step struct {
 	Observed Observed // of its observer
 
 	Question Question
-	Approved bool // a person let the run go on behind it
+	Preview  string // what was shown of it by a command
+	Approved bool   // a person let the run go on behind it
 	Ticket   string
 	File     bool // a ticket is to be filed
 
