@@ -64,7 +64,11 @@ func openHome(w *world, conf *config.Config, store *sqlite.Store, tapes func(key
 	if err != nil {
 		return home{}, failf(exitError, "find this folder: %w", err)
 	}
-	guards, err := compileGuards(conf, store.Key().Fingerprints())
+	found, err := conf.ReadSecrets(w.getenv)
+	if err != nil {
+		return home{}, failf(exitUsage, "%w", err)
+	}
+	guards, err := compileGuards(conf, found, store.Key().Fingerprints())
 	if err != nil {
 		return home{}, failf(exitUsage, "%w", err)
 	}
@@ -85,7 +89,7 @@ func openHome(w *world, conf *config.Config, store *sqlite.Store, tapes func(key
 			return home{}, failf(exitError, "%w", err)
 		}
 	}
-	if h.door, err = openDoor(conf, w.getenv, guards, h.log.Record, h.tapes); err != nil {
+	if h.door, err = openDoor(conf, found, guards, h.log.Record, h.tapes); err != nil {
 		return home{}, failf(exitUsage, "%w", err)
 	}
 	if h.Agents, err = agent.New(h.door, store, workdir, profiles...); err != nil {

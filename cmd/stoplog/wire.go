@@ -20,11 +20,21 @@ import (
 	"github.com/stoplog/stoplog/internal/wire"
 )
 
-// compileGuards makes the guards of a configuration. key keys the fingerprints of
-// findings.
-func compileGuards(conf *config.Config, key []byte) (map[string]guard.Guard, error) {
+// compileGuards makes the guards of a configuration, of which some look for values
+// that were found. key keys the fingerprints of findings.
+func compileGuards(conf *config.Config, found config.Secrets, key []byte) (map[string]guard.Guard, error) {
 	guards := map[string]guard.Guard{}
 	for _, g := range conf.Guards {
+		if len(g.Literals) > 0 {
+			l := match.NewLiterals(match.LiteralOptions{Name: g.Name, Evasions: match.Evasions, Key: key, Verdict: g.Verdict})
+			for _, value := range found.Literals[g.Name] {
+				if _, err := l.Add(value.From, value.Value); err != nil {
+					return nil, fmt.Errorf("guard %s: %w", g.Name, err)
+				}
+			}
+			guards[g.Name] = l
+			continue
+		}
 		selected, err := conf.Select(g.Rules...)
 		if err != nil {
 			return nil, fmt.Errorf("guard %s: %w", g.Name, err)
@@ -38,11 +48,7 @@ func compileGuards(conf *config.Config, key []byte) (map[string]guard.Guard, err
 
 // openDoor makes the door that a configuration describes. What passes between it
 // and an upstream is heard by tapes, unless that is nil.
-func openDoor(conf *config.Config, getenv func(string) string, guards map[string]guard.Guard, record func(...govern.Record) error, tapes *cassette.Recorder) (*govern.Transport, error) {
-	found, err := conf.ReadSecrets(getenv)
-	if err != nil {
-		return nil, err
-	}
+func openDoor(conf *config.Config, found config.Secrets, guards map[string]guard.Guard, record func(...govern.Record) error, tapes *cassette.Recorder) (*govern.Transport, error) {
 	cfg := govern.Config{Record: record, MaxBody: conf.MaxBodyBytes}
 	for _, u := range conf.Upstreams {
 		up, err := upstream(u, found)

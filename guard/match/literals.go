@@ -115,15 +115,11 @@ type entry struct {
 // Add registers a value, which findings call rule. The same value may be registered
 // under several names; the first that is still registered is reported.
 func (l *Literals) Add(rule, value string) (*Literal, error) {
-	switch {
-	case rule == "":
+	if rule == "" {
 		return nil, fmt.Errorf("register a literal: %w: it has no name", ErrLiteral)
-	case len(value) < l.opt.Least:
-		return nil, fmt.Errorf("register literal %q: %w: it has %d bytes, and may not have fewer than %d", rule, ErrLiteral, len(value), l.opt.Least)
-	case len(value) > MostLiteral:
-		return nil, fmt.Errorf("register literal %q: %w: it has %d bytes, and may not have more than %d", rule, ErrLiteral, len(value), MostLiteral)
-	case distinct(value) < leastDistinct:
-		return nil, fmt.Errorf("register literal %q: %w: it has fewer than %d different bytes", rule, ErrLiteral, leastDistinct)
+	}
+	if err := checkLiteral(value, l.opt.Least); err != nil {
+		return nil, fmt.Errorf("register literal %q: %w", rule, err)
 	}
 	lit := &Literal{of: l, forms: formsOf(value), entry: &entry{rule: rule, fingerprint: l.print(value)}}
 	l.mu.Lock()
@@ -133,6 +129,21 @@ func (l *Literals) Add(rule, value string) (*Literal, error) {
 	lit.entry.number = l.last
 	l.set.Store(l.set.Load().with(lit.forms, lit.entry))
 	return lit, nil
+}
+
+// CheckLiteral says why a value cannot be registered where Least is left as it is.
+func CheckLiteral(value string) error { return checkLiteral(value, LeastLiteral) }
+
+func checkLiteral(value string, least int) error {
+	switch {
+	case len(value) < least:
+		return fmt.Errorf("%w: it has %d bytes, and may not have fewer than %d", ErrLiteral, len(value), least)
+	case len(value) > MostLiteral:
+		return fmt.Errorf("%w: it has %d bytes, and may not have more than %d", ErrLiteral, len(value), MostLiteral)
+	case distinct(value) < leastDistinct:
+		return fmt.Errorf("%w: it has fewer than %d different bytes", ErrLiteral, leastDistinct)
+	}
+	return nil
 }
 
 // Remove takes the value back. Calling it again does nothing.

@@ -102,9 +102,12 @@ type Key struct {
 
 // Guard is a named set of rules and what is done with what they find.
 type Guard struct {
-	Name    string
-	Rules   []string      // names of packs and of rules, as Config.Select takes them
-	Verdict guard.Verdict // Allow: each rule's own
+	Name  string
+	Rules []string // names of packs and of rules, as Config.Select takes them
+	// Literals say where values are that the guard looks for. It has these or
+	// rules.
+	Literals []Key
+	Verdict  guard.Verdict // Allow: each rule's own
 }
 
 // Profile is a named policy, with all that it extends applied.
@@ -124,6 +127,9 @@ type Profile struct {
 	Input, Output []Use
 	// MaxHoldBytes is how much text of a channel may wait; more is denied.
 	MaxHoldBytes int
+	// MaxRuleHoldBytes is the most that a rule of a guard that enforces may hold
+	// back; 0 is no limit. What is in force keeps it.
+	MaxRuleHoldBytes int
 	// Capture is what is kept of a run once it has ended: none, metadata, redacted
 	// or full.
 	Capture string

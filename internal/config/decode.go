@@ -53,16 +53,18 @@ type (
 		reach      reachDecl
 	}
 	guardDecl struct {
-		flawed  bool // as upstreamDecl's
-		name    at[string]
-		rules   names
-		verdict at[string]
+		flawed bool // as upstreamDecl's
+		name   at[string]
+		rules  names
+		// literals say where values are that are looked for.
+		literals names
+		verdict  at[string]
 	}
 	profileDecl struct {
 		name, extends, model, capture at[string]
 		upstreams, models             names
 		input, output                 []useDecl
-		maxHold                       at[int64]
+		maxHold, maxRuleHold          at[int64]
 		loop                          loopDecl
 	}
 	useDecl struct {
@@ -190,6 +192,8 @@ func (d decoder) guard(name at[string], n node) guardDecl {
 		switch m.key {
 		case "rules":
 			g.rules = d.texts(m.value, m.key)
+		case "literals":
+			g.literals = d.literals(m.value, m.key)
 		case "verdict":
 			g.verdict = d.oneOf(m.value, m.key, guard.Redact.String(), guard.RequireApproval.String(), guard.Deny.String())
 		}
@@ -216,6 +220,8 @@ func (d decoder) profile(name at[string], n node) profileDecl {
 			p.output = d.uses(m)
 		case "max_hold_bytes":
 			p.maxHold = d.integer(m.value, m.key, 64, 64<<20)
+		case "max_rule_hold_bytes":
+			p.maxRuleHold = d.integer(m.value, m.key, 1, 64<<20)
 		case "capture":
 			p.capture = d.oneOf(m.value, m.key, "none", "metadata", "redacted", "full")
 		default:

@@ -3,6 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
+
+	"github.com/stoplog/stoplog/guard/match"
 )
 
 var errNoProxy = errors.New("not the URL of a proxy: want one such as http://proxy.example:3128")
@@ -12,14 +14,20 @@ type Secrets struct {
 	Keys    map[string]string            // by upstream
 	Headers map[string]map[string]string // by upstream and name
 	Proxies map[string]string            // by upstream
+	// Literals are the values that guards look for, by guard.
+	Literals map[string][]Literal
 }
 
-// ReadSecrets reads the keys and other secrets that the upstreams refer to. It
+// A Literal is a value that a guard looks for, and where it is from, which is what
+// findings call it.
+type Literal struct{ From, Value string }
+
+// ReadSecrets reads the keys and other secrets that upstreams and guards refer to. It
 // stands apart from [Load] so that a configuration can be checked where its
 // secrets are not. Its error is a [diag.List] with a diagnostic for each that is
 // not there, at the place that names it.
 func (c *Config) ReadSecrets(getenv func(string) string) (Secrets, error) {
-	found := Secrets{Keys: map[string]string{}, Headers: map[string]map[string]string{}, Proxies: map[string]string{}}
+	found := Secrets{Keys: map[string]string{}, Headers: map[string]map[string]string{}, Proxies: map[string]string{}, Literals: map[string][]Literal{}}
 	r := &reader{file: c.File}
 	read := func(k Key, missing string, keep func(string)) {
 		if k.IsZero() {
@@ -46,6 +54,16 @@ func (c *Config) ReadSecrets(getenv func(string) string) (Secrets, error) {
 					found.Headers[u.Name] = map[string]string{}
 				}
 				found.Headers[u.Name][h.Name] = v
+			})
+		}
+	}
+	for _, g := range c.Guards {
+		for _, k := range g.Literals {
+			read(k, fmt.Sprintf("guard %q has no value", g.Name), func(v string) {
+				if err := match.CheckLiteral(v); err != nil {
+					r.errorf(k.At, "", "guard %q cannot look for %s: %v", g.Name, k, err)
+				}
+				found.Literals[g.Name] = append(found.Literals[g.Name], Literal{literalName(k), v})
 			})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -153,6 +154,39 @@ upstreams:
 	} {
 		if got := list[i].String(); !strings.HasPrefix(got, file+want) || strings.Contains(got, "k-") {
 			t.Errorf("got %s, want %s%s…", got, file, want)
+		}
+	}
+}
+
+// TestReadLiterals reads the values that guards look for, and says of one that none
+// can be looked for, not what it is.
+func TestReadLiterals(t *testing.T) {
+	dir := t.TempDir()
+	save(t, filepath.Join(dir, "token"), "t-1234567890\n")
+	c, err := Parse(filepath.Join(dir, "stoplog.yaml"), []byte(`version: 1
+guards:
+  vault: {literals: [env:SET, file:token, env:SHORT, env:UNSET]}
+profiles:
+  default: {output: {vault: enforce}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := c.ReadSecrets(env(map[string]string{"SET": "k-1234567890", "SHORT": "k-12"}))
+	want := []Literal{{"env:SET", "k-1234567890"}, {"file:token", "t-1234567890"}, {"env:SHORT", "k-12"}}
+	if !slices.Equal(found.Literals["vault"], want) {
+		t.Errorf("found %v, want %v", found.Literals, want)
+	}
+	var list diag.List
+	if !errors.As(err, &list) || len(list) != 2 {
+		t.Fatalf("got %v, want two that are missing", err)
+	}
+	for i, want := range []string{
+		`:3:43: guard "vault" cannot look for env:SHORT: not a value to look for: it has 4 bytes, and may not have fewer than 8`,
+		`:3:54: guard "vault" has no value: environment variable UNSET is not set`,
+	} {
+		if got := list[i].String(); !strings.HasSuffix(got, want) || strings.Contains(got, "k-12") {
+			t.Errorf("got %q, want its end to be %q", got, want)
 		}
 	}
 }

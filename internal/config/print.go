@@ -48,6 +48,13 @@ func (c *Config) printed() object {
 	}
 	for _, g := range c.Guards {
 		o := object{{"rules", g.Rules}}
+		if len(g.Literals) > 0 {
+			var from []string
+			for _, k := range g.Literals {
+				from = append(from, k.String())
+			}
+			o = object{{"literals", from}}
+		}
 		if g.Verdict != guard.Allow {
 			o = append(o, field{"verdict", g.Verdict.String()})
 		}
@@ -127,8 +134,11 @@ func (p Profile) printed() object {
 		field{"input", uses(p.Input, builtin.Input)},
 		field{"output", uses(p.Output, builtin.Output)},
 		field{"max_hold_bytes", int64(p.MaxHoldBytes)},
-		field{"capture", p.Capture},
 	)
+	if p.MaxRuleHoldBytes > 0 {
+		o = append(o, field{"max_rule_hold_bytes", int64(p.MaxRuleHoldBytes)})
+	}
+	o = append(o, field{"capture", p.Capture})
 	return append(o, p.Loop.printed()...)
 }
 

@@ -15,7 +15,11 @@ func (s *resolver) guard(d guardDecl) Guard {
 	if d.verdict.set {
 		g.Verdict, _ = guard.ParseVerdict(d.verdict.value) // one of the words that were read
 	}
-	if !d.rules.written() && !d.flawed {
+	switch {
+	case d.literals.written():
+		s.literals(&g, d)
+		return g
+	case !d.rules.written() && !d.flawed:
 		s.errorf(d.name.span, "write rules: [PACK, …], of "+strings.Join(packs, ", "), "guard %q has no rules", g.Name)
 	}
 	for _, rule := range d.rules.value {
@@ -64,6 +68,10 @@ func (s *resolver) profile(d profileDecl, chain []string) Profile {
 	if d.maxHold.set {
 		p.MaxHoldBytes = int(d.maxHold.value)
 	}
+	if d.maxRuleHold.set {
+		p.MaxRuleHoldBytes = int(d.maxRuleHold.value)
+	}
+	s.ruleHold(p, d)
 	if d.capture.set {
 		p.Capture = d.capture.value
 	}

@@ -44,13 +44,13 @@ var (
 	}
 	guardShape = shape{
 		what: "a guard", path: "guards.NAME",
-		keys: []string{"rules", "verdict"},
+		keys: []string{"rules", "literals", "verdict"},
 	}
 	profileShape = shape{
 		what: "a profile", path: "profiles.NAME",
 		keys: []string{
 			"extends", "upstream", "model", "models", "system", "tools", "input", "output",
-			"enforced_signals", "limits", "max_hold_bytes", "capture", "approvals",
+			"enforced_signals", "limits", "max_hold_bytes", "max_rule_hold_bytes", "capture", "approvals",
 		},
 		later: map[string]string{
 			"data_class": "nothing holds data to its class yet",
