@@ -48,13 +48,15 @@ type failure struct {
 // A client is one of the providers' official SDKs.
 type client struct {
 	name   string
-	format string // openai or anthropic, also the gateway's mount
+	format string // openai, responses or anthropic
 	ask    func(*testing.T, question) answer
 }
 
 var clients = []client{
 	{"openai-go", "openai", askOpenAI},
 	{"openai-js", "openai", askNode},
+	{"openai-go-responses", "responses", askResponses},
+	{"openai-js-responses", "responses", askNode},
 	{"anthropic-go", "anthropic", askAnthropic},
 	{"anthropic-js", "anthropic", askNode},
 }
@@ -67,9 +69,9 @@ const retries = 1
 const madeUpKey = "made-up-key-of-a-test"
 
 // mountOf has each format's path under the gateway, as one gives it to an SDK.
-var mountOf = map[string]string{"openai": "/openai/v1", "anthropic": "/anthropic"}
+var mountOf = map[string]string{"openai": "/openai/v1", "responses": "/openai/v1", "anthropic": "/anthropic"}
 
-var modelOf = map[string]string{"openai": "gpt-4o-mini-2024-07-18", "anthropic": "claude-opus-5-5"}
+var modelOf = map[string]string{"openai": "gpt-4o-mini-2024-07-18", "responses": "gpt-4o-mini-2024-07-18", "anthropic": "claude-opus-5-5"}
 
 // askThrough has a client ask through a tap of its own, and returns what the
 // client saw and what passed.

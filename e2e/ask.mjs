@@ -52,6 +52,30 @@ async function openai({ base, key, model, text, stream }, pieces) {
   return pieces.finish(asOpenAI(await events.finalChatCompletion()));
 }
 
+const asResponse = (response) => ({
+  text: response.output_text,
+  args: response.output
+    .filter((item) => item.type === 'function_call')
+    .map((item) => item.arguments)
+    .join(''),
+  finish: response.incomplete_details?.reason ?? response.status,
+  input: response.usage?.input_tokens,
+  output: response.usage?.output_tokens,
+  stoplog: response.stoplog,
+});
+
+async function responses({ base, key, model, text, stream }, pieces) {
+  const client = new OpenAI({ baseURL: base, apiKey: key, maxRetries });
+  const params = { model, input: text };
+  if (!stream) return asResponse(await client.responses.create(params));
+
+  const events = client.responses.stream(params);
+  events.on('response.output_text.delta', (event) => pieces.add(event.delta));
+  const response = await events.finalResponse();
+  pieces.policy = response.stoplog;
+  return pieces.finish(asResponse(response));
+}
+
 const asAnthropic = (message) => ({
   text: message.content.map((block) => block.text ?? '').join(''),
   args: message.content
@@ -77,6 +101,7 @@ async function anthropic({ base, key, model, text, stream }, pieces) {
 
 const clients = {
   openai: { ask: openai, APIError: OpenAI.APIError, code: (err) => err.code },
+  responses: { ask: responses, APIError: OpenAI.APIError, code: (err) => err.code },
   anthropic: { ask: anthropic, APIError: Anthropic.APIError, code: (err) => err.error?.error?.type },
 };
 const client = clients[question.sdk];

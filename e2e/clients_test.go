@@ -15,7 +15,7 @@ import (
 // person's number, and that takes no such number in a question.
 const strict = `version: 1
 upstreams:
-  openai:    {protocol: openai, cassettes: ["CASSETTES/openai-*.cassette"], pace: none, zone: local}
+  openai:    {protocol: openai, cassettes: ["CASSETTES/openai-*.cassette", "CASSETTES/responses-*.cassette"], pace: none, zone: local}
   anthropic: {protocol: anthropic, cassettes: ["CASSETTES/anthropic-*.cassette"], pace: none, zone: local}
 guards:
   secrets: {rules: [secrets, credentials], verdict: redact}
@@ -37,7 +37,7 @@ var scenarios = []scenario{{
 	asks: "What does a stoplog do?",
 	text: "A stoplog is a beam that is dropped into a slot to hold back water.\n\n" +
 		"Stack a few — say five — and you have a dam. 🪵 Pull them and the river runs again.",
-	finish: map[string]string{"openai": "stop", "anthropic": "end_turn"},
+	finish: map[string]string{"openai": "stop", "responses": "completed", "anthropic": "end_turn"},
 	deltas: 19, // as many as the model gave: clean frames leave as they came
 	input:  14, output: 41,
 	verdict: "allow",
@@ -46,7 +46,7 @@ var scenarios = []scenario{{
 	asks: "How do I clone the repository and charge a card?",
 	text: "Clone it with the token [redacted:github-pat] over https.\n" +
 		"For the card use [redacted:stripe-access-token]; it works at once. Both go into the keychain.",
-	finish: map[string]string{"openai": "stop", "anthropic": "end_turn"},
+	finish: map[string]string{"openai": "stop", "responses": "completed", "anthropic": "end_turn"},
 	deltas: 10,
 	input:  17, output: 88,
 	policy:  &policy{Status: "redacted", Guard: "secrets", Rule: "github-pat"},
@@ -56,7 +56,7 @@ var scenarios = []scenario{{
 	name:   "denied",
 	asks:   "What is on file for the tenant?",
 	text:   "The tenant moved in last spring and pays on time. Number on file: ",
-	finish: map[string]string{"openai": "content_filter", "anthropic": "refusal"},
+	finish: map[string]string{"openai": "content_filter", "responses": "content_filter", "anthropic": "refusal"},
 	deltas: 6,
 	input:  15, output: 46,
 	policy:  &policy{Status: "guardrail_blocked", Guard: "pii", Rule: "us-ssn"},
@@ -68,6 +68,7 @@ var scenarios = []scenario{{
 	text: "The lock at Foxton replaced an inclined plane. The gauge reports with [redacted:github-pat] every hour, and the",
 	failure: map[string]failure{
 		"openai":    {Status: 502, Code: "upstream_failed"},
+		"responses": {Status: 502, Code: "upstream_failed"},
 		"anthropic": {Status: 502, Code: "api_error"},
 	},
 	deltas:  6,
@@ -79,6 +80,7 @@ var scenarios = []scenario{{
 	asks: "How many locks are there at Caen Hill?",
 	failure: map[string]failure{
 		"openai":    {Status: 429, Code: "rate_limit_exceeded"},
+		"responses": {Status: 429, Code: "rate_limit_exceeded"},
 		"anthropic": {Status: 429, Code: "rate_limit_error"},
 	},
 	policy:  &policy{Status: "upstream_failed"},
@@ -88,6 +90,7 @@ var scenarios = []scenario{{
 	asks: "My number is " + socialSecurity + ". What may I deduct?",
 	failure: map[string]failure{
 		"openai":    {Status: 400, Code: "content_filter"},
+		"responses": {Status: 400, Code: "content_filter"},
 		"anthropic": {Status: 400, Code: "invalid_request_error"},
 	},
 	policy:  &policy{Status: "guardrail_blocked", Guard: "pii", Rule: "us-ssn"},
