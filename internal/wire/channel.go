@@ -33,8 +33,10 @@ type channel struct {
 	changed bool
 	closed  bool
 	stop    *guard.Stop
-	gate    bool    // holds back a call until it is complete: says nothing, and is judged by nobody
-	memory  *memory // of a text that is repeated, what its copies need; its edits stay
+	gate    bool       // holds back a call until it is complete: says nothing, and is judged by nobody
+	memory  *memory    // of a text that is repeated, what its copies need; its edits stay
+	stand   *standing  // of a request whose redactions come back
+	back    *restoring // of an answer that they come back in
 
 	// A channel that was closed because a later one began may go on after all.
 	// It is then judged by a new stream, which is shown the end of what came
@@ -65,6 +67,8 @@ type judgement struct {
 	outcome   outcome
 	buf       []byte // of content
 	idle      []*guard.Stream
+	stand     Stand
+	places    *Placeholders
 }
 
 func newJudgement(ctx context.Context, chain *guard.Chain, side guard.Side) *judgement {
@@ -84,6 +88,12 @@ func (j *judgement) listen(info guard.Channel, document bool) *channel {
 	c := &channel{name: info.Name, judge: j, info: info}
 	if document {
 		c.proj = &projector{}
+	}
+	if j.stand != nil {
+		c.stand = &standing{stand: j.stand}
+	}
+	if j.places != nil {
+		c.back = &restoring{known: j.places}
 	}
 	c.s = j.open(info)
 	return c
@@ -164,7 +174,18 @@ func (c *channel) halves(p *piece, raw, text []byte) []byte {
 	return text
 }
 
+// show gives the guards more text, but for what may become a placeholder.
 func (c *channel) show(p []byte) {
+	if c.back != nil {
+		p = c.back.next(p)
+	}
+	c.judged(p)
+}
+
+func (c *channel) judged(p []byte) {
+	if c.stand != nil {
+		c.stand.text = append(c.stand.text, p...)
+	}
 	if n := len(p); n >= tailBytes {
 		c.tail = append(c.tail[:0], p[n-tailBytes:]...)
 	} else {
@@ -190,6 +211,9 @@ func (c *channel) close() {
 		if p := c.proj.close(); len(p) > 0 {
 			c.show(p)
 		}
+	}
+	if c.back != nil {
+		c.judged(c.back.last())
 	}
 	c.closed = true
 	c.take(c.s.Close())
@@ -217,19 +241,30 @@ func (c *channel) take(step guard.Step) {
 		}
 		c.judge.decide(c.name, d)
 	}
-	for _, e := range step.Edits {
+	settled, edits := step.Settled+c.base, step.Edits
+	if c.stand != nil {
+		if c.stand.take(step); !c.closed {
+			settled, edits = 0, nil
+		} else {
+			edits = c.stand.replaced(c.within())
+		}
+	}
+	for _, e := range edits {
 		e.Start, e.End = max(e.Start+c.base, c.resume), e.End+c.base
 		if e.Start >= e.End {
 			continue
 		}
 		c.changed = true
-		if c.proj != nil {
-			c.edits = c.proj.find(c.edits, e)
-		} else {
-			c.edits = append(c.edits, edit{e.Start, e.End, e.Text})
+		if c.back != nil {
+			c.restore(c.back.before(e.Start))
+			c.back.redacted(e.End)
 		}
+		c.replace(e)
 	}
-	settled := step.Settled + c.base
+	if c.back != nil {
+		c.restore(c.back.before(settled))
+		settled = c.back.settled(settled)
+	}
 	if c.proj != nil {
 		settled = c.proj.settle(settled)
 	}
@@ -238,6 +273,23 @@ func (c *channel) take(step guard.Step) {
 		c.stop = step.Stop
 		c.judge.outcome.stopped(c.name, step.Stop)
 	}
+}
+
+// replace notes an edit of what the guards were shown.
+func (c *channel) replace(e guard.Edit) {
+	if c.proj != nil {
+		c.edits = c.proj.find(c.edits, e)
+	} else {
+		c.edits = append(c.edits, edit{e.Start, e.End, e.Text})
+	}
+}
+
+// within is how to tell whether a span lies in one value; nil of plain text.
+func (c *channel) within() func(from, to int64) bool {
+	if c.proj == nil {
+		return nil
+	}
+	return c.proj.single
 }
 
 // leave notes that text has left up to to, of a piece that is written as raw.
@@ -300,8 +352,13 @@ func (j *judgement) screen(name string, text []byte) screened {
 	}
 	s := j.open(guard.Channel{Name: name, Side: j.side})
 	var out screened
-	j.note(&out, name, s.Write(text))
-	j.note(&out, name, s.Close())
+	shown := j.places.blank(text)
+	stand := &standing{stand: j.stand, text: shown}
+	j.note(&out, stand, name, s.Write(shown))
+	j.note(&out, stand, name, s.Close())
+	for _, e := range stand.spans() {
+		out.edits = append(out.edits, edit{e.Start, e.End, e.Text})
+	}
 	out.stop = s.Stopped()
 	j.done(s)
 	if len(text) <= maxSeenText && len(j.seen) < maxSeen {
@@ -311,14 +368,12 @@ func (j *judgement) screen(name string, text []byte) screened {
 }
 
 // note adds to what is to be done with a text.
-func (j *judgement) note(out *screened, name string, st guard.Step) {
+func (j *judgement) note(out *screened, stand *standing, name string, st guard.Step) {
 	for _, d := range st.Decisions {
 		j.decide(name, d)
 		if out.rule == "" && d.Mode == guard.Enforce && d.Verdict > guard.Allow {
 			out.guard, out.rule = d.Guard, d.Rule
 		}
 	}
-	for _, e := range st.Edits {
-		out.edits = append(out.edits, edit{e.Start, e.End, e.Text})
-	}
+	stand.take(st)
 }

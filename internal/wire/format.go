@@ -82,6 +82,11 @@ type Options struct {
 	// Redacted is the outcome of the request itself where that was redacted: it
 	// names the whole where the answer has no finding of its own.
 	Redacted *Outcome
+	// Stand says what stands for what is redacted in a request; nil: nothing does,
+	// and nothing comes back.
+	Stand Stand
+	// Restore are the placeholders that an answer may hold; nil: there are none.
+	Restore *Placeholders
 	// Input is the estimate of the request's tokens, for when the provider does
 	// not report them.
 	Input int64

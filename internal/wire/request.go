@@ -28,6 +28,7 @@ type Request struct {
 // not.
 func (f *Format) Request(opt Options, doc []byte) (*Request, error) {
 	b := &document{judgement: newJudgement(opt.Context, opt.Chain, guard.Request), doc: doc}
+	b.stand = opt.Stand
 	var sc scanner
 	leaves, err := sc.scan(doc, f.tables["request"].root)
 	if err != nil {

@@ -53,6 +53,7 @@ func (f *Format) NewStream(opt Options) *Stream {
 		in:        sse.NewScanner(opt.MaxFrame),
 	}
 	s.outcome.asked, s.outcome.prior = opt.Input, opt.Redacted
+	s.places = opt.Restore
 	return s
 }
 
