@@ -98,6 +98,7 @@ var rooms = map[string]room{
 
 	"internal/chat":       {rooms: []string{"internal/journal", "internal/run", "internal/signal"}},
 	"internal/requestlog": {rooms: []string{"govern", "guard", "internal/journal"}},
+	"internal/keep":       {rooms: []string{"govern", "internal/approval", "internal/journal"}},
 	"internal/agent": {
 		rooms: []string{
 			"govern", "guard", "internal/chat", "internal/engine", "internal/journal", "internal/llm", "internal/run",
@@ -126,7 +127,7 @@ var rooms = map[string]room{
 			"examples", "govern", "guard", "guard/match", "guard/rules",
 			"internal/agent", "internal/api", "internal/approval", "internal/auth", "internal/cassette", "internal/chat", "internal/config",
 			"internal/diag", "internal/dial", "internal/engine", "internal/engine/deferred", "internal/gateway", "internal/journal",
-			"internal/journal/sqlite", "internal/requestlog", "internal/run", "internal/sandbox", "internal/seal", "internal/signal", "internal/sse",
+			"internal/journal/sqlite", "internal/keep", "internal/requestlog", "internal/run", "internal/sandbox", "internal/seal", "internal/signal", "internal/sse",
 			"internal/wire",
 		},
 		modules: []string{"github.com/alecthomas/kong", "github.com/riverqueue/river/riverdriver/riversqlite", "github.com/mattn/go-isatty"},

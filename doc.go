@@ -241,6 +241,11 @@
 // The host of playbooks: it performs what internal/flow/steps asks for, on the
 // engine's leases and in the journal, and asks models for verdicts through a Judge.
 //
+// # Package internal/keep
+//
+// What the door keeps beside its records, sealed in the journal: what placeholders
+// stand for.
+//
 // # Package internal/api
 //
 // The control interface over HTTP, and its client in Go: say something, see runs,

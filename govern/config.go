@@ -30,6 +30,9 @@ type Config struct {
 	Record func(...Record) error
 	// RecordFile is used where Record is nil. It is made with mode 0600.
 	RecordFile string
+	// Values keeps what the placeholders of reversible redaction stand for. Nil
+	// remembers them in this process, and no longer than it lives.
+	Values Values
 	// MaxBody is the largest request body taken, in bytes; 0 is DefaultMaxBody.
 	MaxBody int64
 }
@@ -44,6 +47,10 @@ type Profile struct {
 	Models []string
 	// Input judges requests, Output answers.
 	Input, Output []guard.Member
+	// Reversible are the names of the guards of Input whose redactions come back:
+	// a placeholder such as [EMAIL_1] stands in the request, and the answer has
+	// what it stands for. They enforce, and redact.
+	Reversible []string
 	// Tools says which tools a session may call, by name. One that is not named
 	// is allowed if all it does is read, and needs approval if not.
 	Tools map[string]ToolRule
@@ -56,12 +63,18 @@ type Profile struct {
 type profile struct {
 	Profile
 	input, output *guard.Chain
-	upstreams     map[string][]*Upstream // by protocol
+	// results judges what a session's tools say: what reversible guards redact goes
+	// to the session's own model by the door, which puts a placeholder in its place.
+	results   *guard.Chain
+	upstreams map[string][]*Upstream // by protocol
 }
 
 // Open makes a Transport. It fails if the configuration does not hold together.
 func Open(cfg Config) (*Transport, error) {
-	t := &Transport{record: cfg.Record, maxBody: cfg.MaxBody, profiles: map[string]*profile{}}
+	t := &Transport{record: cfg.Record, maxBody: cfg.MaxBody, values: cfg.Values, profiles: map[string]*profile{}}
+	if t.values == nil {
+		t.values = &remembered{}
+	}
 	if t.maxBody <= 0 {
 		t.maxBody = DefaultMaxBody
 	}
@@ -82,6 +95,9 @@ func Open(cfg Config) (*Transport, error) {
 		if t.profiles[p.Name] != nil {
 			return nil, fmt.Errorf("open govern: two profiles are named %q", p.Name)
 		}
+		if err := checkReversible(p); err != nil {
+			return nil, fmt.Errorf("open govern: profile %q: %w", p.Name, err)
+		}
 		if err := checkToolRules(p.Tools); err != nil {
 			return nil, fmt.Errorf("open govern: profile %q: %w", p.Name, err)
 		}
@@ -89,6 +105,7 @@ func Open(cfg Config) (*Transport, error) {
 			Profile:   p,
 			input:     guard.NewChain(guard.Options{MaxHold: p.MaxHold}, p.Input...),
 			output:    guard.NewChain(guard.Options{MaxHold: p.MaxHold}, p.Output...),
+			results:   guard.NewChain(guard.Options{MaxHold: p.MaxHold}, watched(p)...),
 			upstreams: map[string][]*Upstream{},
 		}
 		for _, name := range p.Upstreams {

@@ -12,7 +12,11 @@ import (
 // test that fails when it is taken out; that was tried by hand for every line.
 // Whoever moves a place moves its line, and tries again.
 var callSites = []struct{ what, file, source, test string }{
-	{"requests are judged", "transport.go", "Chain: c.profile.input,", "TestDeniedInput"},
+	{"requests are judged", "places.go", "Chain: c.profile.input,", "TestDeniedInput"},
+	{"placeholders stand for values", "places.go", "opt.Stand = c.places", "TestCodingAgent"},
+	{"values come back in answers", "transport.go", "Restore: c.restore}", "TestRestored"},
+	{"values are the caller's own", "places.go", "conversation(c.who(), c.profile.Name, \"named\"", "TestRestoredToTheSameCaller"},
+	{"values are the request's own", "places.go", "return wire.NewPlaceholders(p.used), nil", "TestRestoredToTheSameCaller"},
 	{"streamed answers are judged", "stream.go", "b.stream.Write(c.data)", "TestSplitCases"},
 	{"unstreamed answers are judged", "transport.go", "v := judge(opt, doc)", "TestPlantedSecret"},
 	{"answers are judged by the profile's guards", "transport.go", "Chain: c.profile.output,", "TestWatch"},

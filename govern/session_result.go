@@ -36,7 +36,7 @@ func (s *Session) screen(ctx context.Context, c Call, out ToolOutput) (Result, [
 		r.Text, r.Failed = "the tool answered with something that is not text", true
 		return r, nil
 	}
-	stream := s.profile.input.Open(ctx, guard.Channel{
+	stream := s.profile.results.Open(ctx, guard.Channel{
 		Name: channelName(c, "result"), Side: guard.Request, Kind: guard.ToolResult, Role: "tool", Tool: c.Tool,
 	})
 	v := view{text: out.Text, from: int64(out.Before), to: int64(len(out.Text) - out.After)}

@@ -20,6 +20,7 @@ import (
 type Transport struct {
 	profiles map[string]*profile
 	first    *profile
+	values   Values
 	record   func(...Record) error
 	close    func() error
 	maxBody  int64
@@ -39,7 +40,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.body = nil; c.asked != nil { // an answer may last; what was asked need not
+	if c.body, c.places = nil, nil; c.asked != nil { // an answer may last; what was asked need not
 		c.asked.Doc, c.asked.Decisions = nil, nil
 	}
 	return c.judgeAnswer(resp)
@@ -65,6 +66,8 @@ type call struct {
 	body    []byte
 
 	asked    *wire.Request // nil for a list of models
+	places   *places       // nil where nothing that is redacted comes back
+	restore  *wire.Placeholders
 	upstream *Upstream
 	watch    *Exchange
 	header   http.Header // of the upstream's answer, what of it may be passed on
@@ -110,13 +113,15 @@ func (c *call) judgeRequest() (*http.Response, error) {
 	if c.route.models {
 		return nil, c.keep(Started{Mount: c.route.protocol, Profile: c.profile.Name, Upstream: c.upstreams()[0].Name, Parent: c.parent(), Caller: c.caller()})
 	}
-	asked, err := c.format.Request(wire.Options{Context: c.ctx, Chain: c.profile.input, Run: c.run}, c.body)
+	asked, err := c.judged()
 	if refused := (*wire.RefusedError)(nil); errors.As(err, &refused) {
 		return c.refuse(wire.Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: refused.Code, Message: refused.Message}), nil
 	}
+	if bad := (*badRequest)(nil); errors.As(err, &bad) {
+		return c.refuse(wire.Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_json", Message: bad.Error()}), nil
+	}
 	if err != nil {
-		return c.refuse(wire.Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_json",
-			Message: "the request is not valid JSON: " + err.Error()}), nil
+		return nil, err
 	}
 	c.asked = asked
 	outcome := asked.Outcome
@@ -172,7 +177,7 @@ func (c *call) judgeAnswer(resp *http.Response) (*http.Response, error) {
 		resp.Body.Close()
 		return nil, err
 	}
-	opt := wire.Options{Context: c.ctx, Chain: c.profile.output, Run: c.run}
+	opt := wire.Options{Context: c.ctx, Chain: c.profile.output, Run: c.run, Restore: c.restore}
 	if c.asked != nil {
 		opt.Choices, opt.Usage, opt.Input = c.asked.Choices, c.asked.Usage, c.asked.Tokens
 		if c.asked.Outcome.Status == wire.Redacted {

@@ -15,6 +15,7 @@ import (
 	"github.com/stoplog/stoplog/internal/config"
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/journal/sqlite"
+	"github.com/stoplog/stoplog/internal/keep"
 	"github.com/stoplog/stoplog/internal/requestlog"
 	loop "github.com/stoplog/stoplog/internal/run"
 	"github.com/stoplog/stoplog/internal/signal"
@@ -89,13 +90,23 @@ func openHome(w *world, conf *config.Config, store *sqlite.Store, tapes func(key
 			return home{}, failf(exitError, "%w", err)
 		}
 	}
-	if h.door, err = openDoor(conf, found, guards, h.log.Record, h.tapes); err != nil {
+	kept := govern.Config{Record: h.log.Record, Values: values(store)}
+	if h.door, err = openDoor(conf, found, guards, kept, h.tapes); err != nil {
 		return home{}, failf(exitUsage, "%w", err)
 	}
 	if h.Agents, err = agent.New(h.door, store, workdir, profiles...); err != nil {
 		return home{}, errors.Join(err, h.door.Close())
 	}
 	return h, nil
+}
+
+// values keep what placeholders stand for: sealed in the journal where it has a
+// key, and else in this process.
+func values(store *sqlite.Store) govern.Values {
+	if !store.Seals() {
+		return nil
+	}
+	return keep.Values{Store: store, Tenant: journal.DefaultTenant}
 }
 
 // agentProfiles are the profiles that can run agents, the default one first.

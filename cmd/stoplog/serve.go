@@ -36,7 +36,7 @@ func (*serveCommand) Help() string {
     OpenAI       base URL http://127.0.0.1:4180/openai/v1
     Anthropic    base URL http://127.0.0.1:4180/anthropic
 
-Your own key passes through to the provider, unless the configuration has one. Without a configuration the built-in profile holds: secrets and credentials are redacted in answers, and everything found is recorded (stoplog check-config shows it).
+Your own key passes through to the provider, unless the configuration has one. Without a configuration the built-in profile holds: secrets and credentials are redacted in answers, and in requests until the answer is back: the model sees [GITHUB_PAT_1], the caller what it stands for (stoplog check-config shows it).
 
 What happened to a request is in the header Stoplog-Run and, unless it was plain allow, in a member "stoplog" of the answer. Its record is a run in the journal (stoplog runs, stoplog why RUN). ` + journalHelp + `
 

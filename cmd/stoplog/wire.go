@@ -47,9 +47,11 @@ func compileGuards(conf *config.Config, found config.Secrets, key []byte) (map[s
 }
 
 // openDoor makes the door that a configuration describes. What passes between it
-// and an upstream is heard by tapes, unless that is nil.
-func openDoor(conf *config.Config, found config.Secrets, guards map[string]guard.Guard, record func(...govern.Record) error, tapes *cassette.Recorder) (*govern.Transport, error) {
-	cfg := govern.Config{Record: record, MaxBody: conf.MaxBodyBytes}
+// and an upstream is heard by tapes, unless that is nil. kept says where the door
+// keeps what it must remember.
+func openDoor(conf *config.Config, found config.Secrets, guards map[string]guard.Guard, kept govern.Config, tapes *cassette.Recorder) (*govern.Transport, error) {
+	cfg := kept
+	cfg.MaxBody = conf.MaxBodyBytes
 	for _, u := range conf.Upstreams {
 		up, err := upstream(u, found)
 		if err != nil {
@@ -69,7 +71,7 @@ func openDoor(conf *config.Config, found config.Secrets, guards map[string]guard
 		}
 		cfg.Profiles = append(cfg.Profiles, govern.Profile{
 			Name: p.Name, Upstreams: p.Upstreams, Models: models, Tools: toolRules(p),
-			Input: members(guards, p.Input), Output: members(guards, p.Output), MaxHold: int64(p.MaxHoldBytes),
+			Input: members(guards, p.Input), Output: members(guards, p.Output), Reversible: reversible(p.Input), MaxHold: int64(p.MaxHoldBytes),
 		})
 	}
 	return govern.Open(cfg)
@@ -170,6 +172,17 @@ func members(guards map[string]guard.Guard, uses []config.Use) []guard.Member {
 		ms = append(ms, guard.Member{Guard: guards[u.Guard], Mode: u.Mode})
 	}
 	return ms
+}
+
+// reversible are the guards whose redactions come back.
+func reversible(uses []config.Use) []string {
+	var names []string
+	for _, u := range uses {
+		if u.Reversible {
+			names = append(names, u.Guard)
+		}
+	}
+	return names
 }
 
 // mounts are the provider interfaces that a configuration serves.

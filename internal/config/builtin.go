@@ -16,9 +16,9 @@ const (
 	defaultMaxHold = 1 << 20
 )
 
-// Builtin is the configuration without a file. A request is read but not
-// changed: a placeholder that a coding agent writes back to a file would lose
-// the secret, so redaction there waits until it can be undone.
+// Builtin is the configuration without a file. What is redacted in a request is
+// put back in its answer: a placeholder that a coding agent writes back to a file
+// would lose the secret.
 func Builtin() *Config {
 	return &Config{
 		Listen:       defaultListen,
@@ -35,7 +35,7 @@ func Builtin() *Config {
 			Name:         defaultProfile,
 			Upstreams:    []string{"openai", "anthropic"},
 			Models:       []string{"*"},
-			Input:        []Use{{"secrets", guard.Shadow, false}},
+			Input:        []Use{{"secrets", guard.Enforce, true}},
 			Output:       []Use{{"secrets", guard.Enforce, false}, {"pii", guard.Shadow, false}},
 			MaxHoldBytes: defaultMaxHold,
 			Capture:      "redacted",

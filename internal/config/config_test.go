@@ -137,7 +137,7 @@ profiles:
   default:
     upstream: [openai, anthropic]
     models: ["*"]
-    input: {secrets: shadow}
+    input: {secrets: reversible}
     output: {secrets: enforce, pii: shadow}
     max_hold_bytes: 1048576
     capture: redacted

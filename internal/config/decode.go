@@ -215,7 +215,7 @@ func (d decoder) profile(name at[string], n node) profileDecl {
 		case "models":
 			p.models = d.texts(m.value, m.key)
 		case "input":
-			p.input = d.uses(m)
+			p.input = d.uses(m, reversible)
 		case "output":
 			p.output = d.uses(m)
 		case "max_hold_bytes":

@@ -213,6 +213,9 @@ func (s *Store) Locked(fn func() error) error {
 	return errors.Join(fn(), lock.Close())
 }
 
+// Seals reports whether there is a key that what is kept is sealed with.
+func (s *Store) Seals() bool { return s.options.Seal != nil }
+
 // Path returns the file's absolute path.
 func (s *Store) Path() string { return s.path }
 
