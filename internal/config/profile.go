@@ -156,7 +156,7 @@ func (s *resolver) uses(p Profile, side string, base []Use, decls []useDecl) []U
 		if d.mode.value == reversible {
 			mode, err = guard.Enforce, nil
 		}
-		if g, _ := named(s.guards, name, guardName); d.mode.value == reversible && g.Verdict != guard.Redact {
+		if g, _ := named(s.guards, name, guardName); d.mode.value == reversible && g.Verdict > guard.Redact {
 			s.errorf(d.mode.span, "only what is redacted can come back: write enforce", "guard %q is reversible, and its verdict is %s", name, g.Verdict)
 		}
 		if d.mode.set {
@@ -180,7 +180,7 @@ func (s *resolver) uses(p Profile, side string, base []Use, decls []useDecl) []U
 	for _, g := range s.guards {
 		if mode, ok := modes[g.Name]; ok {
 			// A guard of another verdict than the one that was inherited undoes nothing.
-			uses = append(uses, Use{g.Name, mode, undone[g.Name] && g.Verdict == guard.Redact})
+			uses = append(uses, Use{g.Name, mode, undone[g.Name] && g.Verdict <= guard.Redact})
 		}
 	}
 	return uses
