@@ -44,7 +44,10 @@ var rooms = map[string]room{
 		rooms:   []string{"internal/journal"},
 		modules: []string{"github.com/riverqueue/river"},
 	},
-	"internal/journal": {modules: []string{"github.com/go-json-experiment/json", "github.com/oklog/ulid"}},
+	"internal/journal": {
+		rooms:   []string{"internal/budget"},
+		modules: []string{"github.com/go-json-experiment/json", "github.com/oklog/ulid"},
+	},
 	"internal/journal/sqlite": {
 		rooms:   []string{"internal/auth", "internal/budget", "internal/journal", "internal/seal"},
 		modules: []string{"github.com/pressly/goose", "modernc.org/sqlite"},
@@ -83,7 +86,7 @@ var rooms = map[string]room{
 
 	"govern": {
 		rooms: []string{
-			"guard", "guard/match", "guard/rules",
+			"guard", "guard/match", "guard/rules", "internal/budget",
 			"internal/dial", "internal/sse", "internal/tool", "internal/wire",
 		},
 		modules: []string{

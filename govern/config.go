@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stoplog/stoplog/guard"
+	"github.com/stoplog/stoplog/internal/budget"
 )
 
 // Protocols that upstreams speak.
@@ -35,6 +36,12 @@ type Config struct {
 	Values Values
 	// MaxBody is the largest request body taken, in bytes; 0 is DefaultMaxBody.
 	MaxBody int64
+	// Budgets limit what may be spent. They are this Transport's alone and are
+	// forgotten with it.
+	Budgets []Budget
+	// Purse, where it is not nil, is used in place of Budgets: limits that
+	// processes share. Its owner closes it, after the Transport.
+	Purse *budget.Purse
 }
 
 // Profile is a named policy.
@@ -57,6 +64,10 @@ type Profile struct {
 	// MaxHold is the most text of a channel that may wait, in bytes; 0 is
 	// guard.DefaultMaxHold.
 	MaxHold int64
+	// ReserveTokens are reserved of a budget for the answer to a request that does
+	// not say how long it may get, and again as it gets longer; 0 is
+	// DefaultReserve.
+	ReserveTokens int64
 }
 
 // profile is a Profile ready for use.
@@ -126,7 +137,10 @@ func Open(cfg Config) (*Transport, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.record, t.close = file.Append, file.Close
+		t.record, t.closers = file.Append, append(t.closers, file.Close)
+	}
+	if err := t.openPurse(cfg); err != nil {
+		return nil, errors.Join(fmt.Errorf("open govern: %w", err), t.Close())
 	}
 	return t, nil
 }

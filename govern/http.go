@@ -126,7 +126,11 @@ func (c *call) refuse(e wire.Error) *http.Response {
 // broken answers for an upstream whose answer, of that status, cannot be passed
 // on.
 func (c *call) broken(status int, reason string) (*http.Response, error) {
-	return c.failed(status, wire.Outcome{Status: wire.UpstreamFailed, Reason: reason, Usage: c.estimate()})
+	o := wire.Outcome{Status: wire.UpstreamFailed, Reason: reason, Usage: c.estimate()}
+	if status >= http.StatusBadRequest {
+		o.Usage.Input = 0 // nothing is charged for it
+	}
+	return c.failed(status, o)
 }
 
 func (c *call) failed(status int, o wire.Outcome) (*http.Response, error) {
@@ -164,7 +168,7 @@ func verdictOf(o wire.Outcome) string {
 	switch o.Status {
 	case wire.Redacted:
 		return "redact"
-	case wire.Blocked:
+	case wire.Blocked, wire.BudgetExceeded:
 		return "deny"
 	case wire.ApprovalRequired:
 		return "require_approval"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stoplog/stoplog/guard"
+	"github.com/stoplog/stoplog/internal/budget"
 	"github.com/stoplog/stoplog/internal/wire"
 )
 
@@ -54,12 +55,14 @@ type Verdict struct {
 // clients are told.
 type Settled struct {
 	Status string `json:"status"`           // completed, blocked, failed or cancelled
-	Reason string `json:"reason"`           // completed, guard_denied, model_failed or cancelled
+	Reason string `json:"reason"`           // completed, guard_denied, budget_exceeded, model_failed or cancelled
 	Detail string `json:"detail,omitempty"` // a sentence for people
 	// Upstream is the one that answered, where it is not the one that was asked
 	// first.
 	Upstream string     `json:"upstream,omitempty"`
 	Usage    wire.Usage `json:"usage"`
+	// Cost is what that costs, in dollars; null where the price is not known.
+	Cost budget.Cost `json:"cost_usd"`
 }
 
 // settled says an outcome in the words of runs.
@@ -68,6 +71,8 @@ func settled(o wire.Outcome) Settled {
 	switch o.Status {
 	case wire.Blocked, wire.ApprovalRequired: // nobody can approve yet
 		s.Status, s.Reason = "blocked", "guard_denied"
+	case wire.BudgetExceeded:
+		s.Status, s.Reason = "blocked", "budget_exceeded"
 	case wire.UpstreamFailed:
 		s.Status, s.Reason = "failed", "model_failed"
 	case wire.Cancelled:

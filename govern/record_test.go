@@ -171,7 +171,7 @@ func TestRecordFile(t *testing.T) {
 	got = regexp.MustCompile(`"fingerprint":"[0-9a-f]{16}"`).ReplaceAllString(got, `"fingerprint":"F"`)
 	want := `{"v":1,"run":"RUN","at":"AT","kind":"started","mount":"openai","profile":"p","upstream":"o","model":"m","stream":false}
 {"v":1,"run":"RUN","at":"AT","kind":"verdict","channel":"choice/0/content","guard":"secrets","rule":"github-pat","mode":"enforce","verdict":"redact","start":6,"end":46,"severity":"critical","fingerprint":"F"}
-{"v":1,"run":"RUN","at":"AT","kind":"settled","status":"completed","reason":"completed","usage":{"input":7,"output":9,"estimated":false}}
+{"v":1,"run":"RUN","at":"AT","kind":"settled","status":"completed","reason":"completed","usage":{"input":7,"output":9,"estimated":false},"cost_usd":null}
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the record (-want +got):\n%s", diff)

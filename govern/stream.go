@@ -188,6 +188,10 @@ func (b *streamBody) take(c chunk) {
 		if b.show(b.stream.Write(c.data)); b.err != nil {
 			return
 		}
+		if refusal := b.call.reach(b.stream.Spent()); refusal != nil && !b.stream.Ended() && !b.stream.Complete() && !b.stream.Stopped() {
+			b.exhaust(refusal)
+			return
+		}
 	}
 	switch {
 	case b.stream.Ended(), c.err == io.EOF:
@@ -241,6 +245,7 @@ func (b *streamBody) show(out []byte) {
 // halt ends the body where the record cannot be kept: nothing more leaves.
 func (b *streamBody) halt(err error) {
 	b.stream.Close(err)
+	b.call.debit(b.stream.Outcome().Usage)
 	b.out, b.err, b.over = nil, err, true
 	b.release()
 }
@@ -249,7 +254,13 @@ func (b *streamBody) halt(err error) {
 func (b *streamBody) end(cause error) {
 	b.store = append(b.store, b.out...) // the stream is asked again
 	b.out = b.store
-	if b.show(b.stream.Close(cause)); b.err != nil {
+	b.show(b.stream.Close(cause))
+	b.finish()
+}
+
+// finish settles an answer of which all that may be shown is there.
+func (b *streamBody) finish() {
+	if b.err != nil {
 		return
 	}
 	o := b.stream.Outcome()

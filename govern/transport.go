@@ -13,6 +13,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/stoplog/stoplog/internal/budget"
 	"github.com/stoplog/stoplog/internal/wire"
 )
 
@@ -22,7 +23,8 @@ type Transport struct {
 	first    *profile
 	values   Values
 	record   func(...Record) error
-	close    func() error
+	purse    *budget.Purse
+	closers  []func() error
 	maxBody  int64
 }
 
@@ -36,6 +38,18 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if refusal, err := c.judgeRequest(); err != nil || refusal != nil {
 		return refusal, err
 	}
+	if refusal, err := c.reserve(); err != nil || refusal != nil {
+		return refusal, err
+	}
+	resp, err := c.exchange()
+	if err != nil {
+		c.debit(c.estimate()) // whatever became of it, unless it was settled
+	}
+	return resp, err
+}
+
+// exchange calls an upstream and judges its answer.
+func (c *call) exchange() (*http.Response, error) {
 	resp, err := c.callUpstream()
 	if err != nil {
 		return nil, err
@@ -46,12 +60,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.judgeAnswer(resp)
 }
 
-// Close ends the record that Open made.
+// Close ends what Open made: the record, the budgets in memory.
 func (t *Transport) Close() error {
-	if t.close == nil {
-		return nil
+	var errs []error
+	for _, c := range t.closers {
+		errs = append(errs, c())
 	}
-	return t.close()
+	return errors.Join(errs...)
 }
 
 // A call is one request on its way.
@@ -68,6 +83,7 @@ type call struct {
 	asked    *wire.Request // nil for a list of models
 	places   *places       // nil where nothing that is redacted comes back
 	restore  *wire.Placeholders
+	reserved *budget.Reservation
 	upstream *Upstream
 	watch    *Exchange
 	header   http.Header // of the upstream's answer, what of it may be passed on
@@ -222,6 +238,7 @@ func (c *call) wholeAnswer(opt wire.Options, resp *http.Response, body io.Reader
 		judge = c.format.Models
 	}
 	if resp.StatusCode >= 400 {
+		opt.Input = 0 // nothing is charged for it
 		opt.Failed = fmt.Sprintf("the upstream answered %d", resp.StatusCode)
 	}
 	v := judge(opt, doc)
@@ -263,12 +280,13 @@ func (c *call) keepVerdicts(ds []wire.Decision) error {
 // settle records how the call ended, and tells who watches.
 func (c *call) settle(o wire.Outcome) error {
 	s := settled(o)
+	s.Cost = c.debit(o.Usage)
 	if c.upstream != nil && c.upstream != c.upstreams()[0] {
 		s.Upstream = c.upstream.Name
 	}
 	err := c.keep(s)
 	if err == nil {
-		c.watch.set(c.run, o)
+		c.watch.settle(c.run, o, s.Cost)
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/stoplog/stoplog/internal/budget"
 	"github.com/stoplog/stoplog/internal/wire"
 )
 
@@ -49,7 +50,7 @@ type Exchange struct {
 type Outcome struct {
 	Run string
 	// Status is completed, redacted, guardrail_blocked,
-	// guardrail_approval_required, upstream_failed or cancelled.
+	// guardrail_approval_required, budget_exceeded, upstream_failed or cancelled.
 	Status string
 	// Guard and Rule made it so; empty if none did.
 	Guard, Rule string
@@ -59,6 +60,9 @@ type Outcome struct {
 	// the provider did not report all of it.
 	InputTokens, OutputTokens int64
 	Estimated                 bool
+	// USD is what that costs, as a decimal number of dollars; empty where the price
+	// is not known.
+	USD string
 }
 
 // Outcome returns how the call ended; ok is false before its answer has been
@@ -81,6 +85,19 @@ func (x *Exchange) set(run string, o wire.Outcome) {
 	defer x.mu.Unlock()
 	x.outcome = &Outcome{Run: run, Status: string(o.Status), Guard: o.Guard, Rule: o.Rule, Reason: o.Reason,
 		InputTokens: o.Usage.Input, OutputTokens: o.Usage.Output, Estimated: o.Usage.Estimated}
+}
+
+// settle is set, of a call that has ended, with what it cost.
+func (x *Exchange) settle(run string, o wire.Outcome, cost budget.Cost) {
+	if x == nil {
+		return
+	}
+	x.set(run, o)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if cost.Known {
+		x.outcome.USD = cost.USD.String()
+	}
 }
 
 // UpstreamError says that an upstream was not reached, or broke off.

@@ -109,6 +109,15 @@ func (p Prices) Of(model string) (Price, bool) {
 	return price, ok
 }
 
+// Cost is what a usage of a model costs, if the list has the model.
+func (p Prices) Cost(model string, u Usage) Cost {
+	price, ok := p.Of(Pinned(model))
+	if !ok {
+		return Cost{}
+	}
+	return Cost{USD: price.Cost(u), Known: true}
+}
+
 // With returns the list with others' entries in the place of its own.
 func (p Prices) With(more Prices) Prices {
 	all := Prices{}

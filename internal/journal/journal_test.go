@@ -193,7 +193,7 @@ func TestRequestPayloads(t *testing.T) {
 			journal.Started{Mount: "openai", Profile: "p", Upstream: "u", Model: "m", Stream: true}},
 		`{"channel":"c","end":9,"fingerprint":"f","guard":"g","mode":"enforce","rule":"r","severity":"high","start":4,"v":1,"verdict":"redact"}`: {journal.RequestVerdict,
 			journal.Verdict{Channel: "c", Guard: "g", Rule: "r", Mode: "enforce", Verdict: "redact", Start: 4, End: 9, Severity: "high", Fingerprint: "f"}},
-		`{"reason":"completed","status":"completed","usage":{"estimated":false,"input":1,"output":2},"v":1}`: {journal.RequestSettled,
+		`{"cost_usd":null,"reason":"completed","status":"completed","usage":{"estimated":false,"input":1,"output":2},"v":1}`: {journal.RequestSettled,
 			journal.Settled{Status: journal.Completed, Reason: "completed", Usage: journal.Usage{Input: 1, Output: 2}}},
 	} {
 		entry, err := journal.NewEntry(e.kind, 1, journal.Structure, e.v)

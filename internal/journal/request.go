@@ -1,5 +1,7 @@
 package journal
 
+import "github.com/stoplog/stoplog/internal/budget"
+
 // The events of a run of kind request: one governed exchange with a model that
 // somebody else's program began. Two exchanges have the same record when these
 // are equal but for stream, verdicts sorted by channel and start.
@@ -57,11 +59,9 @@ type Settled struct {
 	// Upstream is the one that answered, where it is not Started's.
 	Upstream string `json:"upstream,omitempty"`
 	Usage    Usage  `json:"usage"`
+	// Cost is what that costs, in dollars; null where the price is not known.
+	Cost budget.Cost `json:"cost_usd"`
 }
 
-// Usage counts tokens. Estimated: the provider did not report them.
-type Usage struct {
-	Input     int64 `json:"input"`
-	Output    int64 `json:"output"`
-	Estimated bool  `json:"estimated"`
-}
+// Usage counts tokens. Estimated: the provider did not report them all.
+type Usage = budget.Usage

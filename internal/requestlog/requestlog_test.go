@@ -90,7 +90,7 @@ func TestRequest(t *testing.T) {
 started {"model":"m","mount":"openai","parent":"` + turn + `","profile":"default","stream":true,"upstream":"up","v":1}
 verdict {"channel":"choice/0/content","end":43,"fingerprint":"00112233aabbccdd","guard":"secrets","mode":"enforce","rule":"github-pat","severity":"critical","start":3,"v":1,"verdict":"redact"}
 verdict {"channel":"choice/0/content","end":60,"fingerprint":"","guard":"pii","mode":"shadow","rule":"email","severity":"low","start":50,"v":1,"verdict":"redact"}
-settled {"reason":"completed","status":"completed","usage":{"estimated":false,"input":7,"output":9},"v":1}`
+settled {"cost_usd":null,"reason":"completed","status":"completed","usage":{"estimated":false,"input":7,"output":9},"v":1}`
 	if got := story(t, s, request); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
