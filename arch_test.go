@@ -142,6 +142,7 @@ var testModules = []string{
 	"github.com/google/go-cmp",
 	"github.com/rogpeppe/go-internal",
 	"go.uber.org/goleak",
+	"golang.org/x/text",
 	"golang.org/x/tools",
 	"pgregory.net/rapid",
 }

@@ -13,6 +13,9 @@
 //	                 Step{Settled, Edits, Stop}: what may leave, what is
 //	                 replaced, and where the channel ends if it must
 //
+// A [Redactor] is a chain as a writer, a [Transformer] as package transform's; a
+// [Filter] is for those who keep the decisions in their own hands.
+//
 // # Laws
 //
 // Chunk invariance: what a chain lets out, its verdicts and its decisions are
