@@ -80,8 +80,8 @@ var rooms = map[string]room{
 	"internal/yamltree": {rooms: []string{"internal/diag"}, modules: []string{"github.com/goccy/go-yaml"}},
 	"internal/prompt":   {rooms: []string{"internal/diag", "internal/yamltree"}, modules: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	"playbook": {
-		rooms:   []string{"internal/diag", "internal/prompt", "internal/yamltree"},
-		modules: []string{"mvdan.cc/sh/v3"},
+		rooms:   []string{"guard", "guard/match", "guard/rules", "internal/diag", "internal/prompt", "internal/yamltree"},
+		modules: []string{"cel.dev/cel-go", "mvdan.cc/sh/v3"},
 	},
 
 	"govern": {

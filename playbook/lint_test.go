@@ -1,0 +1,131 @@
+package playbook
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stoplog/stoplog/internal/diag"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// lintFile checks a file of a folder as a project whose root is the folder. A
+// secret is put in here, so that none stands in a file of this repository.
+func lintFile(t testing.TB, folder, name string) (*Playbook, Findings) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(folder, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = bytes.ReplaceAll(data, []byte("@TOKEN@"), []byte("ghp_"+"x7Jk2Qp9Lm4Rt6Vw8Yz1Bc3Df5Gh0Ns2Aa4E"))
+	return Lint(name, data, Options{
+		Tree:  os.DirFS(folder),
+		Known: func(p Pin) bool { return strings.HasPrefix(p.Name, "claude-sonnet-4") },
+	})
+}
+
+func playbooksIn(t testing.TB, folder string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no playbooks in %s: %v", folder, err)
+	}
+	for i := range files {
+		files[i] = filepath.Base(files[i])
+	}
+	return files
+}
+
+// Nothing is said against the playbooks of testdata/ok, not even a warning.
+func TestOK(t *testing.T) {
+	for _, file := range playbooksIn(t, "testdata/ok") {
+		t.Run(file, func(t *testing.T) {
+			_, found := lintFile(t, "testdata/ok", file)
+			for _, f := range found {
+				t.Errorf("%s: %s (%s)", f.Severity, f.Diagnostic, f.Check)
+			}
+		})
+	}
+}
+
+// render writes findings as lint shows them.
+func render(t *testing.T, found Findings) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	for _, f := range found {
+		fmt.Fprintf(&out, "%s %s\n", f.Severity, f.Check)
+		if err := (diag.List{f.Diagnostic}).WriteText(&out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if bytes.Contains(out.Bytes(), []byte("x7Jk2Qp9")) {
+		t.Errorf("what was found is shown:\n%s", out.Bytes())
+	}
+	return out.Bytes()
+}
+
+// Each playbook of testdata/err gets the findings of its .out. A file's name
+// begins with the check that it is about.
+func TestErr(t *testing.T) {
+	covered := map[string]bool{}
+	for _, file := range playbooksIn(t, "testdata/err") {
+		t.Run(file, func(t *testing.T) {
+			_, found := lintFile(t, "testdata/err", file)
+			about, _, _ := strings.Cut(strings.TrimSuffix(file, ".yaml"), ".")
+			if !slices.ContainsFunc(found, func(f Finding) bool { return f.Check == about }) {
+				t.Errorf("check %s says nothing", about)
+			}
+			for _, f := range found {
+				covered[f.Check] = true
+				if f.Line < 1 || f.Col < 1 {
+					t.Errorf("a finding without a place: %+v", f)
+				}
+			}
+			golden := filepath.Join("testdata/err", strings.TrimSuffix(file, ".yaml")+".out")
+			got := render(t, found)
+			if *update {
+				if err := os.WriteFile(golden, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("got:\n%s\nwant:\n%s", got, want)
+			}
+		})
+	}
+	for _, c := range Checks {
+		if !covered[c.ID] {
+			t.Errorf("no playbook of testdata/err meets check %s", c.ID)
+		}
+	}
+}
+
+// Every check says what it is about, and has an id of its own.
+func TestChecksAreDocumented(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range Checks {
+		if c.ID == "" || c.Summary == "" || len(c.Explain) < 80 || seen[c.ID] {
+			t.Errorf("check %q: summary %q, explanation of %d bytes, seen %v", c.ID, c.Summary, len(c.Explain), seen[c.ID])
+		}
+		seen[c.ID] = true
+		if got, ok := Lookup(c.ID); !ok || got != c {
+			t.Errorf("check %q is not found by its id", c.ID)
+		}
+		if c.run == nil && c != syntaxCheck {
+			t.Errorf("check %q checks nothing", c.ID)
+		}
+	}
+	if _, ok := Lookup("none"); ok {
+		t.Error("a check that is not there is found")
+	}
+}
