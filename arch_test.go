@@ -24,6 +24,7 @@ var rooms = map[string]room{
 	"guard":                {},
 	"guard/match":          {rooms: []string{"guard"}},
 	"guard/guardtest":      {rooms: []string{"guard"}},
+	"guard/inline":         {rooms: []string{"guard"}},
 	"guard/rules/gitleaks": {rooms: []string{"guard", "guard/match"}},
 	"guard/rules":          {rooms: []string{"guard", "guard/match", "guard/rules/gitleaks"}},
 
@@ -39,7 +40,8 @@ var rooms = map[string]room{
 		rooms:   []string{"internal/journal"},
 		modules: []string{"github.com/go-json-experiment/json"},
 	},
-	"internal/engine": {rooms: []string{"internal/approval", "internal/journal", "internal/run", "internal/signal"}},
+	"internal/allowance": {rooms: []string{"guard", "internal/journal"}},
+	"internal/engine":    {rooms: []string{"internal/approval", "internal/journal", "internal/run", "internal/signal"}},
 	"internal/engine/deferred": {
 		rooms:   []string{"internal/journal"},
 		modules: []string{"github.com/riverqueue/river"},
@@ -128,7 +130,7 @@ var rooms = map[string]room{
 	"cmd/stoplog": {
 		rooms: []string{
 			"examples", "govern", "guard", "guard/match", "guard/rules",
-			"internal/agent", "internal/api", "internal/approval", "internal/auth", "internal/cassette", "internal/chat", "internal/config",
+			"internal/agent", "internal/allowance", "internal/api", "internal/approval", "internal/auth", "internal/cassette", "internal/chat", "internal/config",
 			"internal/diag", "internal/dial", "internal/engine", "internal/engine/deferred", "internal/gateway", "internal/journal",
 			"internal/journal/sqlite", "internal/keep", "internal/requestlog", "internal/run", "internal/sandbox", "internal/seal", "internal/signal", "internal/sse",
 			"internal/wire",

@@ -46,6 +46,11 @@
 // what they found and stops where one of them denies. It knows no rule, no
 // provider and no file, and depends on the standard library alone. Start here.
 //
+// # Package guard/inline
+//
+// A file of ours as a guard reads it, with the comments in it that let findings
+// pass, each for one rule and with a reason.
+//
 // # Package guard/match
 //
 // A guard made of patterns. It gives what Go's regular expressions would find in
@@ -140,6 +145,11 @@
 //
 // The law of questions to people: what a decision binds to, who may give it, that
 // it is used once. Its rows are the journal's.
+//
+// # Package internal/allowance
+//
+// What people have said of findings that are no fault, each for one profile, one
+// rule, one text and some time: a log in the journal, and a book that follows it.
 //
 // # Package internal/engine
 //

@@ -58,6 +58,9 @@ type Profile struct {
 	// a placeholder such as [EMAIL_1] stands in the request, and the answer has
 	// what it stands for. They enforce, and redact.
 	Reversible []string
+	// Allowed is asked, when a text begins to be judged, for what people have
+	// allowed of what guards may find there; nil: nothing.
+	Allowed func() guard.Allowed
 	// Tools says which tools a session may call, by name. One that is not named
 	// is allowed if all it does is read, and needs approval if not.
 	Tools map[string]ToolRule
@@ -114,9 +117,9 @@ func Open(cfg Config) (*Transport, error) {
 		}
 		ready := &profile{
 			Profile:   p,
-			input:     guard.NewChain(guard.Options{MaxHold: p.MaxHold}, p.Input...),
-			output:    guard.NewChain(guard.Options{MaxHold: p.MaxHold}, p.Output...),
-			results:   guard.NewChain(guard.Options{MaxHold: p.MaxHold}, watched(p)...),
+			input:     guard.NewChain(guard.Options{MaxHold: p.MaxHold, Allowed: p.Allowed}, p.Input...),
+			output:    guard.NewChain(guard.Options{MaxHold: p.MaxHold, Allowed: p.Allowed}, p.Output...),
+			results:   guard.NewChain(guard.Options{MaxHold: p.MaxHold, Allowed: p.Allowed}, watched(p)...),
 			upstreams: map[string][]*Upstream{},
 		}
 		for _, name := range p.Upstreams {

@@ -47,7 +47,9 @@ type Verdict struct {
 	End         int64          `json:"end"`   // -1 where the finding was cut before its end was known
 	Severity    guard.Severity `json:"severity"`
 	Fingerprint string         `json:"fingerprint"`
-	Error       string         `json:"error,omitempty"` // of a guard that failed
+	// Allowed says who has allowed the finding; the verdict is allow then.
+	Allowed *guard.Allowance `json:"allowed,omitempty"`
+	Error   string           `json:"error,omitempty"` // of a guard that failed
 }
 
 // Settled says how a request ended, and what it took: in the words for every

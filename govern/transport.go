@@ -295,7 +295,7 @@ func verdicts(ds []wire.Decision) []Fact {
 	var facts []Fact
 	for _, d := range ds {
 		v := Verdict{Channel: d.Channel, Guard: d.Guard, Rule: d.Rule, Mode: d.Mode, Verdict: d.Verdict,
-			Start: d.Start, End: d.End, Severity: d.Severity, Fingerprint: d.Fingerprint}
+			Start: d.Start, End: d.End, Severity: d.Severity, Fingerprint: d.Fingerprint, Allowed: d.Allowed}
 		if v.Guard == "" {
 			v.Guard = "chain"
 		}

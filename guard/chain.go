@@ -30,6 +30,9 @@ type Options struct {
 	// Placeholder is what stands in for a redacted span; nil means
 	// [redacted:RULE].
 	Placeholder func(rule string) string
+	// Allowed is asked once for each channel that is opened, for what people have
+	// allowed of what may be found there. Nil, and a nil answer: nothing.
+	Allowed func() Allowed
 }
 
 // A Chain judges channels by several guards at once. It is safe for use by
@@ -39,11 +42,12 @@ type Chain struct {
 	maxHold     int64
 	stride      int64
 	placeholder func(string) string
+	allowed     func() Allowed
 }
 
 // NewChain returns the chain of the members. Their order has no meaning.
 func NewChain(opt Options, members ...Member) *Chain {
-	c := &Chain{members: slices.Clone(members), maxHold: opt.MaxHold, placeholder: opt.Placeholder}
+	c := &Chain{members: slices.Clone(members), maxHold: opt.MaxHold, placeholder: opt.Placeholder, allowed: opt.Allowed}
 	if c.maxHold <= 0 {
 		c.maxHold = DefaultMaxHold
 	}
@@ -129,6 +133,9 @@ func (c *Chain) Members() []Member { return slices.Clone(c.members) }
 type Decision struct {
 	Finding
 	Mode Mode
+	// Allowed is set where a person has allowed the finding; its verdict is then
+	// Allow.
+	Allowed *Allowance
 	// Err is set where the guard failed; Rule is then [RuleGuardFailed].
 	Err error
 }
@@ -174,6 +181,9 @@ type Step struct {
 // Open starts judging a channel. The context is handed to the guards.
 func (c *Chain) Open(ctx context.Context, ch Channel) *Stream {
 	s := &Stream{chain: c}
+	if c.allowed != nil {
+		s.allowed = c.allowed()
+	}
 	for _, m := range c.members {
 		j := &judge{name: m.Guard.Name(), guard: m.Guard, mode: m.Mode, screen: screen(ctx, m.Guard, m.Mode, ch)}
 		if m.Mode == Enforce {

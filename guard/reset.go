@@ -23,6 +23,9 @@ func (s *Stream) Reset(ctx context.Context, ch Channel) {
 			j.reset(ctx, ch)
 		}
 	}
+	if s.chain.allowed != nil {
+		s.allowed = s.chain.allowed()
+	}
 	s.read, s.settled, s.stop, s.closed = 0, 0, nil, false
 	s.text = reuse(s.text, idleText)
 	s.pending, s.union = reuse(s.pending, idleItems), nil

@@ -15,6 +15,7 @@ type Stream struct {
 	chain     *Chain
 	enforcing []*judge
 	watching  []*judge
+	allowed   Allowed
 
 	read    int64  // bytes of text so far
 	settled int64  // what Step.Settled says
@@ -33,6 +34,7 @@ type waiting struct {
 	Finding
 	wasOpen bool    // it was first reported without its end
 	opened  Verdict // and with this verdict; its end may bring a severer one
+	allowed *Allowance
 }
 
 // Held returns how many bytes of the text wait for a verdict.
@@ -122,7 +124,8 @@ func (s *Stream) add(fs []Finding) {
 		if f.Verdict == Allow && f.Start < s.settled {
 			continue // the end of a finding that was noted when it was cut
 		}
-		s.pending = append(s.pending, waiting{Finding: f, wasOpen: f.End == Open, opened: f.Verdict})
+		allowed := s.allow(&f)
+		s.pending = append(s.pending, waiting{Finding: f, wasOpen: f.End == Open, opened: f.Verdict, allowed: allowed})
 	}
 	if len(fs) > 0 {
 		slices.SortStableFunc(s.pending, func(a, b waiting) int {
@@ -217,7 +220,8 @@ func (s *Stream) release(to int64) {
 // observe records what a guard that only watches found.
 func (s *Stream) observe(j *judge, fs []Finding, err error) {
 	for _, f := range fs {
-		s.decisions = append(s.decisions, Decision{Finding: f, Mode: j.mode})
+		allowed := s.allow(&f)
+		s.decisions = append(s.decisions, Decision{Finding: f, Mode: j.mode, Allowed: allowed})
 	}
 	if err != nil {
 		s.decisions = append(s.decisions, Decision{

@@ -163,5 +163,5 @@ func (s *Stream) decide(m waiting, open bool) {
 	if open {
 		f.End, f.Fingerprint, f.Verdict = Open, "", m.opened
 	}
-	s.decisions = append(s.decisions, Decision{Finding: f, Mode: Enforce})
+	s.decisions = append(s.decisions, Decision{Finding: f, Mode: Enforce, Allowed: m.allowed})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/stoplog/stoplog/govern"
 	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/internal/agent"
+	"github.com/stoplog/stoplog/internal/allowance"
 	"github.com/stoplog/stoplog/internal/cassette"
 	"github.com/stoplog/stoplog/internal/config"
 	"github.com/stoplog/stoplog/internal/journal"
@@ -27,11 +29,13 @@ type home struct {
 	*agent.Agents
 	door  *govern.Transport
 	log   *requestlog.Log
+	book  *allowance.Book
 	tapes *cassette.Recorder // nil where nothing is recorded
 }
 
 // close closes what the home has open, once nothing passes its door.
 func (h home) close() error {
+	h.book.Close()
 	err := h.door.Close()
 	if h.tapes != nil {
 		h.tapes.Close()
@@ -80,21 +84,27 @@ func openHome(w *world, conf *config.Config, store *sqlite.Store, tapes func(key
 	if missing := evaluator.NotBuilt(); len(missing) > 0 {
 		w.voice.sayf("these signals are not built yet and judge nothing: %s", strings.Join(missing, ", "))
 	}
-	profiles, err := agentProfiles(conf, guards)
-	if err != nil {
-		return home{}, err
-	}
 	h := home{log: requestlog.New(store)}
 	if tapes != nil {
 		if h.tapes, err = tapes(store.Key().Fingerprints()); err != nil {
 			return home{}, failf(exitError, "%w", err)
 		}
 	}
+	if h.book, err = allowance.Open(context.Background(), store, journal.DefaultTenant); err != nil {
+		return home{}, failf(exitError, "%w", err)
+	}
+	profiles, err := agentProfiles(conf, guards, h.book)
+	if err != nil {
+		h.book.Close()
+		return home{}, err
+	}
 	kept := govern.Config{Record: h.log.Record, Values: values(store)}
-	if h.door, err = openDoor(conf, found, guards, kept, h.tapes); err != nil {
+	if h.door, err = openDoor(conf, found, guards, h.book, kept, h.tapes); err != nil {
+		h.book.Close()
 		return home{}, failf(exitUsage, "%w", err)
 	}
 	if h.Agents, err = agent.New(h.door, store, workdir, profiles...); err != nil {
+		h.book.Close()
 		return home{}, errors.Join(err, h.door.Close())
 	}
 	return h, nil
@@ -110,7 +120,7 @@ func values(store *sqlite.Store) govern.Values {
 }
 
 // agentProfiles are the profiles that can run agents, the default one first.
-func agentProfiles(conf *config.Config, guards map[string]guard.Guard) ([]agent.Profile, error) {
+func agentProfiles(conf *config.Config, guards map[string]guard.Guard, book *allowance.Book) ([]agent.Profile, error) {
 	var all []agent.Profile
 	for _, p := range conf.Profiles {
 		evaluator, err := signal.New(signal.Options{Enforced: p.Signals, StepCap: p.Limits.MaxIterations})
@@ -123,7 +133,7 @@ func agentProfiles(conf *config.Config, guards map[string]guard.Guard) ([]agent.
 		}
 		made := agent.Profile{
 			Name: p.Name, Model: p.Model, System: p.System, Capture: journal.Capture(p.Capture),
-			Evaluator: evaluator, Effective: effective, Output: members(guards, p.Output),
+			Evaluator: evaluator, Effective: effective, Output: members(guards, p.Output), Allowed: book.For(p.Name),
 			Limits: loop.Limits{
 				MaxIterations: p.Limits.MaxIterations, Timeout: p.Limits.Timeout, Stall: p.Limits.Stall,
 				Malformed: p.Limits.Malformed, ToolErrors: p.Limits.ToolErrors,

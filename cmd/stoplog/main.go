@@ -35,6 +35,7 @@ type commands struct {
 	Deny        denyCommand        `cmd:"" help:"Say no to what a run asks."`
 	Answer      answerCommand      `cmd:"" help:"Answer what a model asks."`
 	SealKey     sealKeyCommand     `cmd:"" help:"Make a key that seals what is kept."`
+	Allow       allowCommand       `cmd:"" help:"Let pass something that a rule finds, for some time."`
 	Audit       auditCommand       `cmd:"" help:"Check the journal, or give it away."`
 	Keys        keysCommand        `cmd:"" help:"Make, list and revoke the keys that callers show."`
 	Guard       guardCommand       `cmd:"" help:"Filter stdin to stdout, and replace what must not pass."`

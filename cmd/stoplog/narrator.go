@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/stoplog/stoplog/internal/chat"
 	"github.com/stoplog/stoplog/internal/diag"
@@ -33,6 +34,9 @@ func (n *narrator) show(e chat.Event) error {
 	case chat.Tool:
 		return n.talk("%s", card(e))
 	case chat.Verdict:
+		if a := e.Allowed; a != nil {
+			return n.talk("guard %s: allowed by %s until %s (rule %s): %s", e.Guard, a.By, a.Until.Format(time.RFC3339), e.Rule, a.Why)
+		}
 		return n.talk("guard %s: %s (rule %s)", e.Guard, e.Status, e.Rule)
 	case chat.Approval:
 		return n.talk("asks for approval %s: %s", e.ID, e.What)

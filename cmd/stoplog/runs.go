@@ -74,6 +74,9 @@ func (c *runsListCommand) Run(w *world) error {
 	enc := newEncoder(w.stdout)
 	table := tabwriter.NewWriter(w.stdout, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
+		if row.Kind == journal.AllowancesRun {
+			continue // no piece of work: stoplog allow --list shows it
+		}
 		if c.JSON {
 			if err := enc.Encode(api.RunOf(row)); err != nil {
 				return err

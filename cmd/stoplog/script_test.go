@@ -83,6 +83,7 @@ func TestScript(t *testing.T) {
 			"bytes":   scriptBytes,
 			"serving": scriptServing,
 			"ask":     scriptAsk,
+			"becomes": scriptBecomes,
 			"ends":    scriptEnds,
 		},
 	})

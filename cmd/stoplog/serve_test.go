@@ -8,9 +8,11 @@ import (
 	"io"
 	"net/http"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -61,6 +63,28 @@ func scriptAsk(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 3 {
 		ts.Fatalf("usage: ask PATH [BODY [PROFILE]]")
 	}
+	io.WriteString(ts.Stdout(), asked(ts, args))
+}
+
+// scriptBecomes asks the server until its answer matches.
+func scriptBecomes(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: becomes PATTERN PATH BODY")
+	}
+	pattern := regexp.MustCompile(args[0])
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		answer := asked(ts, args[1:])
+		if pattern.MatchString(answer) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("after half a minute the answer is still %s", answer)
+		}
+	}
+}
+
+// asked is the server's answer to PATH [BODY [PROFILE]]: the status, then the body.
+func asked(ts *testscript.TestScript, args []string) string {
 	url := "http://" + running(ts).address + args[0]
 	req, err := http.NewRequest(http.MethodGet, url, nil)
 	if len(args) > 1 {
@@ -79,7 +103,7 @@ func scriptAsk(ts *testscript.TestScript, neg bool, args []string) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	ts.Check(err)
-	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", resp.StatusCode, body)
+	return fmt.Sprintf("%d\n%s\n", resp.StatusCode, body)
 }
 
 // scriptEnds ends the server as a person would, and has its talk as stderr.

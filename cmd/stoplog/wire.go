@@ -14,6 +14,7 @@ import (
 	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/guard/match"
 	"github.com/stoplog/stoplog/guard/rules"
+	"github.com/stoplog/stoplog/internal/allowance"
 	"github.com/stoplog/stoplog/internal/cassette"
 	"github.com/stoplog/stoplog/internal/config"
 	"github.com/stoplog/stoplog/internal/gateway"
@@ -48,8 +49,8 @@ func compileGuards(conf *config.Config, found config.Secrets, key []byte) (map[s
 
 // openDoor makes the door that a configuration describes. What passes between it
 // and an upstream is heard by tapes, unless that is nil. kept says where the door
-// keeps what it must remember.
-func openDoor(conf *config.Config, found config.Secrets, guards map[string]guard.Guard, kept govern.Config, tapes *cassette.Recorder) (*govern.Transport, error) {
+// keeps what it must remember, and book what people let pass.
+func openDoor(conf *config.Config, found config.Secrets, guards map[string]guard.Guard, book *allowance.Book, kept govern.Config, tapes *cassette.Recorder) (*govern.Transport, error) {
 	cfg := kept
 	cfg.MaxBody = conf.MaxBodyBytes
 	for _, u := range conf.Upstreams {
@@ -72,6 +73,7 @@ func openDoor(conf *config.Config, found config.Secrets, guards map[string]guard
 		cfg.Profiles = append(cfg.Profiles, govern.Profile{
 			Name: p.Name, Upstreams: p.Upstreams, Models: models, Tools: toolRules(p),
 			Input: members(guards, p.Input), Output: members(guards, p.Output), Reversible: reversible(p.Input), MaxHold: int64(p.MaxHoldBytes),
+			Allowed: book.For(p.Name),
 		})
 	}
 	return govern.Open(cfg)

@@ -49,8 +49,10 @@ type Profile struct {
 	Limits    run.Limits
 	Capture   journal.Capture
 	Evaluator engine.Evaluator
-	// Output judges stoplog's own last words, as it does the model's.
-	Output []guard.Member
+	// Output judges stoplog's own last words, as it does the model's, and Allowed
+	// is what people have allowed of what it may find there.
+	Output  []guard.Member
+	Allowed func() guard.Allowed
 	// Expire is how long a question waits for a person; 0 is a day. SecondPerson:
 	// whoever started a run may not decide what it asks.
 	Expire       time.Duration
@@ -143,7 +145,7 @@ func (a *Agents) Agent(ctx context.Context, row journal.Run) (engine.Agent, erro
 
 // screen judges the words with which a run ends: they may name what a model named.
 func (p profile) screen(ctx context.Context, text string) string {
-	f := guard.NewFilter(guard.NewChain(guard.Options{}, p.Output...).Open(ctx, guard.Channel{Name: "message", Role: "assistant"}))
+	f := guard.NewFilter(guard.NewChain(guard.Options{Allowed: p.Allowed}, p.Output...).Open(ctx, guard.Channel{Name: "message", Role: "assistant"}))
 	out, _ := f.Write(nil, []byte(text))
 	out, step := f.Close(out)
 	if step.Stop != nil {

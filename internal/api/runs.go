@@ -68,6 +68,9 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
 	}
 	list := RunList{Runs: []Run{}}
 	for _, row := range rows {
+		if row.Kind == journal.AllowancesRun && q.Get("kind") == "" {
+			continue // no piece of work
+		}
 		list.Runs = append(list.Runs, RunOf(row))
 	}
 	if len(rows) == limit {

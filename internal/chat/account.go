@@ -35,6 +35,9 @@ type Entry struct {
 	// What is the event's kind, and Text says it in a line.
 	What string `json:"what"`
 	Text string `json:"text"`
+	// Request is the request of the run in whose log it stands, and Seq is its
+	// number there; empty: it stands in the run's own.
+	Request string `json:"request,omitempty"`
 	// Signals is what the evaluator said, where it was asked.
 	Signals []Signal `json:"signals,omitempty"`
 }
@@ -80,6 +83,9 @@ func AccountOf(ctx context.Context, s journal.Reader, ref journal.Ref) (Account,
 			a.Entries = append(a.Entries, e)
 		}
 	}
+	if err := a.addRequests(ctx, s, ref); err != nil {
+		return Account{}, err
+	}
 	a.Task, a.Message = r.state.Task, r.state.Message
 	return a, nil
 }
@@ -94,7 +100,7 @@ func entry(rec journal.Record, before run.State) (Entry, bool, error) {
 			return e, false, err
 		}
 		e.Step = before.Step.Number
-		e.Text = fmt.Sprintf("guard %s (%s): rule %s, %s, in %s", v.Guard, v.Mode, v.Rule, v.Verdict, v.Channel)
+		e.Text = sayVerdict(v)
 		return e, true, nil
 	case !isRun(rec.Kind):
 		return e, false, nil

@@ -93,10 +93,19 @@ const (
 // Verdict says that a guard had something against a text.
 type Verdict struct {
 	Guard  string `json:"guard"`
-	Status string `json:"status"` // StatusRedacted, StatusBlocked or StatusApproval
+	Status string `json:"status"` // StatusRedacted, StatusAllowed, StatusBlocked or StatusApproval
 	Rule   string `json:"rule"`
 	// Channel is where; empty if it was what was to go to the model.
 	Channel string `json:"channel,omitempty"`
+	// Allowed says who let it pass, where a person has.
+	Allowed *Allowed `json:"allowed,omitempty"`
+}
+
+// Allowed is a person's word that a finding is no fault.
+type Allowed struct {
+	By    string    `json:"by"`
+	Why   string    `json:"why"`
+	Until time.Time `json:"until"`
 }
 
 // Approval says that a person must decide, and about what. A decision names the
@@ -157,6 +166,7 @@ type Done struct {
 // The statuses that are not a run's own.
 const (
 	StatusRedacted = "redacted"
+	StatusAllowed  = "allowed"
 	StatusBlocked  = "guardrail_blocked"
 	StatusApproval = "guardrail_approval_required"
 )

@@ -157,12 +157,15 @@ func (r *Reader) show(channel string, start int64, text string) []Event {
 	}}
 }
 
-// verdict shows what a guard has redacted. What it has stopped shows with the
+// verdict shows what a guard has redacted, and what a person let pass. What it has stopped shows with the
 // run's own record of that.
 func (r *Reader) verdict(rec journal.Record) ([]Event, error) {
 	var v journal.Verdict
 	if err := rec.Decode(&v); err != nil {
 		return nil, err
+	}
+	if v.Allowed != nil {
+		return []Event{Verdict{Guard: v.Guard, Rule: v.Rule, Status: StatusAllowed, Channel: v.Channel, Allowed: (*Allowed)(v.Allowed)}}, nil
 	}
 	if v.Mode != "enforce" || v.Verdict != "redact" {
 		return nil, nil

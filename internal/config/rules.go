@@ -31,6 +31,17 @@ func isBuiltinRule(name string) bool {
 // built in, and of the configuration's own.
 func (c *Config) Select(names ...string) ([]match.Rule, error) { return c.library().Select(names...) }
 
+// RuleIDs are the ids of all rules that there are.
+func (c *Config) RuleIDs() []string {
+	ids := slices.Clone(ruleIDs())
+	for _, p := range c.Packs {
+		for _, r := range p.Rules {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
+}
+
 func (c *Config) library() rules.Library {
 	var l rules.Library
 	for _, p := range c.Packs {

@@ -1,6 +1,10 @@
 package journal
 
-import "github.com/stoplog/stoplog/internal/budget"
+import (
+	"time"
+
+	"github.com/stoplog/stoplog/internal/budget"
+)
 
 // The events of a run of kind request: one governed exchange with a model that
 // somebody else's program began. Two exchanges have the same record when these
@@ -48,7 +52,16 @@ type Verdict struct {
 	End         int64  `json:"end"`
 	Severity    string `json:"severity"`
 	Fingerprint string `json:"fingerprint"`
-	Error       string `json:"error,omitempty"` // of a guard that failed
+	// Allowed says who has allowed the finding; the verdict is allow then.
+	Allowed *Allowed `json:"allowed,omitempty"`
+	Error   string   `json:"error,omitempty"` // of a guard that failed
+}
+
+// Allowed is a person's word that a finding is no fault.
+type Allowed struct {
+	By    string    `json:"by"`
+	Why   string    `json:"why"`
+	Until time.Time `json:"until"`
 }
 
 // Settled says how the exchange ended: a terminal status of a run, and a reason.

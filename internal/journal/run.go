@@ -73,6 +73,9 @@ const (
 	ObserverRun RunKind = "observer"
 	RequestRun  RunKind = "request"
 	ReplayRun   RunKind = "replay"
+	// AllowancesRun is no piece of work but a log that stays open: of what people
+	// have allowed of what guards find.
+	AllowancesRun RunKind = "allowances"
 )
 
 // Status is how a run stands.
