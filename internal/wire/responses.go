@@ -176,6 +176,7 @@ func (d *responsesStream) read(s *Stream, f *frame, leaves []leaf) error {
 // begin begins a response.
 func (d *responsesStream) begin(s *Stream) {
 	s.closeLane(0)
+	s.outcome.nextMessage()
 	d.items, d.id, d.shift, d.next = nil, nil, 0, 0
 	clear(d.byIndex)
 	d.open = true

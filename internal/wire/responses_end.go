@@ -276,8 +276,8 @@ func (d *responsesStream) incomplete(s *Stream, reason string) {
 	doc := fmt.Appendf(nil, `{"type":"response.incomplete"%s,"response":{"id":%s,"object":"response","created_at":%s,"status":"incomplete","error":null,`+
 		`"incomplete_details":{"reason":"%s"},"instructions":null,"max_output_tokens":null,"model":%s,"output":%s,`+
 		`"parallel_tool_calls":true,"previous_response_id":null,"temperature":null,"tool_choice":"auto","tools":[],"top_p":null,`+
-		`"usage":{"input_tokens":%d,"input_tokens_details":{"cached_tokens":0},"output_tokens":%d,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":%d},"user":null,"metadata":{}`,
-		d.numberMember(), raw(d.id, `""`), raw(d.created, "0"), reason, raw(d.model, `""`), d.output(), u.Input, u.Output, u.Input+u.Output)
+		`"usage":{"input_tokens":%d,"input_tokens_details":{"cached_tokens":%d},"output_tokens":%d,"output_tokens_details":{"reasoning_tokens":%d},"total_tokens":%d},"user":null,"metadata":{}`,
+		d.numberMember(), raw(d.id, `""`), raw(d.created, "0"), reason, raw(d.model, `""`), d.output(), u.Input, u.CacheRead, u.Output, u.Reasoning, u.Input+u.Output)
 	if told := s.told(); told != nil {
 		doc = append(append(doc, ','), told...)
 	}
@@ -287,4 +287,18 @@ func (d *responsesStream) incomplete(s *Stream, reason string) {
 // write sends an event of our own.
 func (d *responsesStream) write(s *Stream, event string, doc []byte) {
 	s.out = sse.AppendEvent(s.out, event, doc)
+}
+
+// exhaust ends the response as one that came to its length; one that a verdict
+// ended ends as that.
+func (d *responsesStream) exhaust(s *Stream) {
+	switch {
+	case d.response == 0:
+		d.fail(s, s.outcome.spentOut)
+	case s.lane(0).ended && s.lane(0).stop:
+		d.end(s)
+	case d.open:
+		d.stopLane(s, 0)
+		d.incomplete(s, "max_output_tokens")
+	}
 }

@@ -112,10 +112,6 @@ func hearResponses(t testing.TB, out []byte, streamed bool) heard {
 		if err := json.Unmarshal([]byte(doc), &e); err != nil {
 			t.Fatalf("%v: %s", err, doc)
 		}
-		if e.Type == "error" {
-			h.failed, h.stoplog, ended = e.Error.Message, string(e.Stoplog), e.Type
-			continue
-		}
 		if ended != "" && e.Type != "response.failed" {
 			t.Errorf("an event after the end: %s", doc)
 		}
@@ -125,6 +121,10 @@ func hearResponses(t testing.TB, out []byte, streamed bool) heard {
 		if e.Sequence_number != nil {
 			next = *e.Sequence_number + 1
 		}
+		if e.Type == "error" {
+			h.failed, h.stoplog, ended = e.Error.Message, string(e.Stoplog), e.Type
+			continue
+		}
 		n, ok := order[e.Output_index]
 		if !ok && e.Type == "response.output_item.added" {
 			n = len(order)
@@ -133,8 +133,9 @@ func hearResponses(t testing.TB, out []byte, streamed bool) heard {
 		live.hearEvent(t, e, n, done)
 		switch e.Type {
 		case "response.completed", "response.incomplete", "response.failed":
-			ended = e.Type
-			h.response(e.Response)
+			if ended = e.Type; h.failed == "" {
+				h.response(e.Response)
+			}
 		}
 	}
 	switch {
