@@ -124,6 +124,13 @@ var rooms = map[string]room{
 		modules: []string{"cel.dev/cel-go"},
 	},
 
+	"internal/flow/claude": {
+		rooms: []string{
+			"govern", "internal/flow", "internal/flow/steps", "internal/gateway", "internal/llm", "internal/sandbox", "internal/signal",
+		},
+		modules: []string{"github.com/santhosh-tekuri/jsonschema/v6"},
+	},
+
 	"examples": {},
 
 	// Adapters are imported here and nowhere else.

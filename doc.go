@@ -261,6 +261,12 @@
 // The control interface over HTTP, and its client in Go: say something, see runs,
 // follow one, decide what it asks. It judges nothing and holds up nobody.
 //
+// # Package internal/flow/claude
+//
+// Asks a model for a verdict: `claude -p` in the sandbox, whose only way out is a
+// gate to the door, or the provider's interface. Nothing that the program says of
+// itself counts alone.
+//
 // # Package examples
 //
 // Configurations and cassettes that run without a key and without a network;
