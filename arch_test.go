@@ -137,10 +137,10 @@ var rooms = map[string]room{
 	"cmd/stoplog": {
 		rooms: []string{
 			"examples", "govern", "guard", "guard/match", "guard/rules",
-			"internal/agent", "internal/allowance", "internal/api", "internal/approval", "internal/auth", "internal/cassette", "internal/chat", "internal/config",
+			"internal/agent", "internal/allowance", "internal/api", "internal/approval", "internal/auth", "internal/budget", "internal/cassette", "internal/chat", "internal/config",
 			"internal/diag", "internal/dial", "internal/engine", "internal/engine/deferred", "internal/gateway", "internal/journal",
-			"internal/journal/sqlite", "internal/keep", "internal/requestlog", "internal/run", "internal/sandbox", "internal/seal", "internal/signal", "internal/sse",
-			"internal/wire",
+			"internal/journal/sqlite", "internal/keep", "internal/prompt", "internal/requestlog", "internal/run", "internal/sandbox", "internal/seal", "internal/signal", "internal/sse",
+			"internal/wire", "playbook",
 		},
 		modules: []string{"github.com/alecthomas/kong", "github.com/riverqueue/river/riverdriver/riversqlite", "github.com/mattn/go-isatty"},
 	},

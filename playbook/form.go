@@ -1,7 +1,5 @@
 package playbook
 
-import "slices"
-
 // A form is what a value may look like, as a JSON Schema for editors. The parser
 // is stricter: it knows what a pattern cannot say.
 type form map[string]any
@@ -47,10 +45,4 @@ func (f form) described(doc string) form {
 		}
 	}
 	return out
-}
-
-// words are those of a form that is one of some.
-func (f form) words() []string {
-	words, _ := f["enum"].([]string)
-	return slices.Clone(words)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -79,7 +80,9 @@ func Lint(file string, data []byte, o Options) (*Playbook, Findings) {
 		at = path.Clean(file)
 	}
 	lib := &library{options: o, checks: Checks, books: map[string]*book{}, prompts: map[string]*loaded{}}
-	lib.prefix, _ = strings.CutSuffix(file, at)
+	if before, ok := strings.CutSuffix(filepath.ToSlash(file), at); ok {
+		lib.prefix = before
+	}
 	b := lib.lint(file, at, data)
 	return b.playbook, b.findings
 }

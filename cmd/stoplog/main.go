@@ -39,6 +39,8 @@ type commands struct {
 	Audit       auditCommand       `cmd:"" help:"Check the journal, or give it away."`
 	Keys        keysCommand        `cmd:"" help:"Make, list and revoke the keys that callers show."`
 	Guard       guardCommand       `cmd:"" help:"Filter stdin to stdout, and replace what must not pass."`
+	Lint        lintCommand        `cmd:"" help:"Check playbooks."`
+	Explain     explainCommand     `cmd:"" help:"Explain a check, or how to choose a step's type."`
 	CheckConfig checkConfigCommand `cmd:"" help:"Check a stoplog.yaml, and show what comes of it."`
 	Doctor      doctorCommand      `cmd:"" help:"Say what this machine can enforce."`
 	Version     versionCommand     `cmd:"" help:"Say which build this is."`
