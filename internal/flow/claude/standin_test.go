@@ -2,6 +2,7 @@ package claude
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -295,5 +296,44 @@ func TestNoProgram(t *testing.T) {
 	d := &Driver{Program: filepath.Join(i.Workdir, "none")}
 	if j := d.Judge(t.Context(), i); j.State != steps.Failed || !strings.Contains(j.Reason, "no such file") {
 		t.Errorf("%s (%s)", j.State, j.Reason)
+	}
+}
+
+// A guard stops a call at the gate: the step is blocked, whatever the program
+// makes of it.
+func TestStandInBlocked(t *testing.T) {
+	needsSandbox(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := inquiry(t)
+	i.Env = map[string]string{standInVariable: "none"}
+	up := &provider{turns: []turn{{text: "the key is " + key + " as you know"}}}
+	j := (&Driver{Door: door(t, up, secrets(t)), Program: self}).Judge(t.Context(), i)
+	if j.State != steps.Blocked || !strings.Contains(j.Reason, "guard secrets, rule aws") || j.Output != nil {
+		t.Errorf("%s (%s) %s", j.State, j.Reason, j.Output)
+	}
+}
+
+// Cancelled, the program is gone when Judge returns.
+func TestStandInCancelled(t *testing.T) {
+	needsSandbox(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	marker := fmt.Sprintf("%d.%d", 9_000_000+os.Getpid(), time.Now().UnixNano()%1e9)
+	i := inquiry(t)
+	i.Env = map[string]string{standInVariable: "ignores signals, with a child", "MARKER": marker}
+	i.Show = func(string, string) { cancel() } // the model has begun to answer
+	j := (&Driver{Door: door(t, &provider{turns: []turn{{text: "made up"}}}), Program: self}).Judge(ctx, i)
+	if j.State != steps.Cancelled {
+		t.Errorf("%s (%s)", j.State, j.Reason)
+	}
+	if n := processes(t, marker); n != 0 {
+		t.Errorf("%d processes are left", n)
 	}
 }
