@@ -18,8 +18,16 @@ func cleanFrames(f *Format) (start, frames [][]byte) {
 	if f == AnthropicMessages {
 		start = [][]byte{frameOf(f, messageStart), frameOf(f, blockStart(0, `{"type":"text","text":""}`))}
 	}
+	if f == OpenAIResponses {
+		for _, payload := range (&responder{}).begin() {
+			start = append(start, frameOf(f, payload))
+		}
+	}
 	for _, w := range words {
 		payload := textDelta(w)
+		if f == OpenAIResponses {
+			payload = fmt.Sprintf(`{"type":"response.output_text.delta","sequence_number":44,"item_id":"msg_0123456789abcdef0123456789abcdef","output_index":0,"content_index":0,"delta":%s,"logprobs":[],"obfuscation":"aB3dE5"}`, jsonString(w))
+		}
 		if f == OpenAIChat {
 			payload = fmt.Sprintf(`{"id":"chatcmpl-CAFEbabe0123","object":"chat.completion.chunk","created":1700000000,"model":"gpt-4o-2024-08-06","service_tier":"default","system_fingerprint":"fp_44709d6fcb","choices":[{"index":0,"delta":{"content":%s},"logprobs":null,"finish_reason":null}],"usage":null,"obfuscation":"aB3dE5"}`, jsonString(w))
 		}
@@ -30,7 +38,7 @@ func cleanFrames(f *Format) (start, frames [][]byte) {
 
 // BenchmarkStream is what a clean frame costs, beside finding where frames end.
 func BenchmarkStream(b *testing.B) {
-	for _, f := range []*Format{OpenAIChat, AnthropicMessages} {
+	for _, f := range all {
 		start, frames := cleanFrames(f)
 		b.Run(f.Name()+"/frames", func(b *testing.B) {
 			s := sse.NewScanner(0)
@@ -63,7 +71,7 @@ func BenchmarkStream(b *testing.B) {
 
 // TestCleanFramesCostNoMemory once a stream is warm.
 func TestCleanFramesCostNoMemory(t *testing.T) {
-	for _, f := range []*Format{OpenAIChat, AnthropicMessages} {
+	for _, f := range all {
 		start, frames := cleanFrames(f)
 		s := f.NewStream(Options{Context: context.Background(), Chain: patterns(t, guard.Redact, "secrets", "credentials", "pii")})
 		for _, p := range start {

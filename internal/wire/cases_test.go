@@ -59,6 +59,19 @@ func say(f *Format, deltas []string) (streamed, whole []byte) {
 		p = append(p, chunk(`{}`, `"stop"`), `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":9,"total_tokens":16}}`)
 		return serve(f, p), []byte(`{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":` + all + `},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":9,"total_tokens":16}}`)
 	}
+	if f == OpenAIResponses {
+		r := &responder{}
+		p = r.begin()
+		for _, d := range deltas {
+			p = append(p, r.text(d))
+		}
+		part := `{"type":"output_text","annotations":[],"text":` + all + `}`
+		item := `{"id":"it_0","type":"message","role":"assistant","status":"completed","content":[` + part + `]}`
+		p = append(p, r.event("response.output_text.done", `,"output_index":0,"content_index":0,"text":%s`, all),
+			r.event("response.content_part.done", `,"output_index":0,"content_index":0,"part":%s`, part), r.done(0, item), r.completed(item))
+		whole := strings.Replace(p[len(p)-1], fmt.Sprintf(`{"type":"response.completed","sequence_number":%d,"response":`, r.n-1), "", 1)
+		return serve(f, p), []byte(strings.TrimSuffix(whole, "}"))
+	}
 	p = append(p, `{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":7,"output_tokens":1}}}`,
 		`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`, `{"type":"ping"}`)
 	for _, d := range deltas {
@@ -94,7 +107,7 @@ func TestSplitCases(t *testing.T) {
 		whole := strings.Join(c.Deltas, "")
 		for _, v := range []guard.Verdict{guard.Redact, guard.Deny, guard.RequireApproval} {
 			chain := patterns(t, v, "secrets", "credentials", "pii")
-			for _, f := range []*Format{OpenAIChat, AnthropicMessages} {
+			for _, f := range all {
 				t.Run(fmt.Sprintf("%s/%s/%s", c.ID, v, f.Name()), func(t *testing.T) {
 					_, body := say(f, c.Deltas)
 					opt := Options{Context: context.Background(), Chain: chain, Run: "run_1"}

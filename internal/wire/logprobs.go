@@ -29,6 +29,9 @@ func faithful(j *judgement, doc []byte, leaves []leaf, at span) bool {
 // faithfulPart is faithful for the text of a part of a response's item. Copies
 // of a text may come without their logprobs: they have no tokens then.
 func faithfulPart(j *judgement, doc []byte, leaves []leaf, at span) bool {
+	if string(doc[at.from:at.to]) == "[]" {
+		return true
+	}
 	for i := range leaves {
 		if l := &leaves[i]; l.token == '{' && l.node.channel == "part" && l.from < at.from && l.to >= at.to {
 			leaves, _ = inside(leaves, span{l.from, l.to})

@@ -10,7 +10,7 @@ import (
 // Ten megabytes on one line are a frame like any other.
 func TestTenMegabytesOnOneLine(t *testing.T) {
 	text := strings.Repeat("plain words, ", 400_000) + planted + strings.Repeat(" and more", 600_000)
-	for _, f := range []*Format{OpenAIChat, AnthropicMessages} {
+	for _, f := range all {
 		upstream, _ := say(f, []string{text})
 		if len(upstream) < 10<<20 {
 			t.Fatalf("only %d bytes", len(upstream))

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"hash/maphash"
 	"unicode/utf8"
 )
@@ -49,7 +50,11 @@ func (m *memory) leave(raw []byte, p *piece, to int64, edits []edit) {
 	}
 	m.left = max(m.left, p.from)
 	m.said = appendEdited(m.said, raw, false, p.from, m.left, to, edits)
-	m.count(unescape(nil, raw)[m.left-p.from:to-p.from], edits)
+	text := raw
+	if bytes.IndexByte(raw, '\\') >= 0 {
+		text = unescape(nil, raw)
+	}
+	m.count(text[m.left-p.from:to-p.from], edits)
 	m.left = to
 }
 

@@ -193,6 +193,15 @@ func TestPlantedInAnAnswer(t *testing.T) {
 		OpenAIChat:        {`{"id":"c","object":"chat.completion","created":1,"model":"m","system_fingerprint":"fp","service_tier":"default","choices":[{"index":0,"message":{"role":"assistant","content":"a","refusal":"r","reasoning_content":"t","annotations":[{"type":"url_citation","url_citation":{"url":"u","title":"t"}}],"tool_calls":[{"id":"call_1","type":"function","function":{"name":"f","arguments":"{\"k\":\"v\"}"}}]},"logprobs":{"content":[{"token":"a","bytes":[97],"logprob":-0.1,"top_logprobs":[{"token":"b","bytes":[98],"logprob":-1}]}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1,"completion_tokens":2},"new":{"deep":["x",{"y":"z"}]}}`},
 		AnthropicMessages: {`{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"a","citations":[{"type":"web","cited_text":"c","title":"t","url":"u"}]},{"type":"tool_use","id":"t","name":"n","input":{"k":["v"]}},{"type":"new","what":"w"}],"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":2,"service_tier":"standard"},"new":"x"}`},
 	}
+	for _, payloads := range recorded(t, OpenAIResponses.Name()) {
+		var e struct {
+			Type     string
+			Response json.RawMessage
+		}
+		if json.Unmarshal([]byte(payloads[len(payloads)-1]), &e) == nil && e.Type == "response.completed" {
+			answers[OpenAIResponses] = append(answers[OpenAIResponses], string(e.Response))
+		}
+	}
 	for f, docs := range answers {
 		opt := Options{Context: context.Background(), Chain: patterns(t, guard.Redact, "secrets")}
 		for _, doc := range docs {

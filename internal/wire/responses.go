@@ -63,6 +63,7 @@ func newResponsesStream() dialect {
 
 // about is what a frame of a response is about.
 type about struct {
+	kind      string // its type
 	item      *responsesItem
 	part      partKey
 	response  span // the whole of it
@@ -221,7 +222,7 @@ func (d *responsesStream) note(f *frame, leaves []leaf) {
 		f.about = &about{}
 	}
 	a := f.about
-	*a = about{positions: a.positions[:0], logprobs: a.logprobs[:0]}
+	*a = about{kind: d.kind, positions: a.positions[:0], logprobs: a.logprobs[:0]}
 	f.atomic = !strings.HasSuffix(d.kind, ".delta")
 	for i := range leaves {
 		lf := &leaves[i]

@@ -13,7 +13,7 @@ import (
 
 // leave emits an event, and notes what the client knows by it.
 func (d *responsesStream) leave(s *Stream, f *frame) {
-	a, kind := f.about, string(f.event)
+	a, kind := f.about, f.about.kind
 	for _, at := range a.positions {
 		if at.ch.changed || at.ch.stop != nil {
 			f.splices = append(f.splices, splice{at.at.from, at.at.to, strconv.AppendInt(nil, at.ch.memory.place(at.n, at.end), 10)})
@@ -45,7 +45,10 @@ func (d *responsesStream) leave(s *Stream, f *frame) {
 
 // renumber makes an event follow those that were put in before it.
 func (d *responsesStream) renumber(a *about) (splice, bool) {
-	return splice{a.sequence.from, a.sequence.to, strconv.AppendInt(nil, a.number+d.shift, 10)}, a.sequence.to > 0 && d.shift != 0
+	if a.sequence.to == 0 || d.shift == 0 {
+		return splice{}, false
+	}
+	return splice{a.sequence.from, a.sequence.to, strconv.AppendInt(nil, a.number+d.shift, 10)}, true
 }
 
 func (d *responsesStream) cut(f *frame) {

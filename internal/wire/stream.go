@@ -86,7 +86,7 @@ func (s *Stream) newFrame(in sse.Frame) *frame {
 		f = &frame{}
 	} else {
 		f, s.spare = s.spare[n-1], s.spare[:n-1]
-		*f = frame{pieces: f.pieces[:0], splices: f.splices[:0], text: f.text[:0], store: f.store}
+		*f = frame{pieces: f.pieces[:0], splices: f.splices[:0], text: f.text[:0], store: f.store, about: f.about}
 	}
 	f.raw, f.dataAt, f.payload, f.event = in.Raw, in.DataAt, in.Data, in.Event
 	s.borrowed = append(s.borrowed, f)
