@@ -18,6 +18,7 @@ type memory struct {
 	unsent int    // how much of said no event has said: it was cut out of a copy
 	runes  int64  // of the text as it came, as far as it has left
 	moves  []move
+	buf    []byte
 }
 
 // A move is an edit in runes: [from, to) of the text as it came is size runes now.
@@ -52,7 +53,8 @@ func (m *memory) leave(raw []byte, p *piece, to int64, edits []edit) {
 	m.said = appendEdited(m.said, raw, false, p.from, m.left, to, edits)
 	text := raw
 	if bytes.IndexByte(raw, '\\') >= 0 {
-		text = unescape(nil, raw)
+		m.buf = unescape(m.buf[:0], raw)
+		text = m.buf
 	}
 	m.count(text[m.left-p.from:to-p.from], edits)
 	m.left = to
