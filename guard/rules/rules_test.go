@@ -49,7 +49,7 @@ func TestExamples(t *testing.T) {
 
 // long are the rules whose matches are as long as they are.
 var long = []string{
-	"authorization-header", "connection-string", "cookie", "npmrc-auth", "set-cookie", "generic-api-key", "jwt", "private-key", "slack-bot-token", "stripe-access-token",
+	"authorization-header", "connection-string", "cookie", "npmrc-auth", "set-cookie", "bare-key", "generic-api-key", "jwt", "private-key", "slack-bot-token", "stripe-access-token",
 
 	"1password-service-account-token", "authress-service-client-access-key", "curl-auth-header", "curl-auth-user",
 	"facebook-page-access-token", "flyio-access-token", "grafana-api-key", "grafana-cloud-api-token",

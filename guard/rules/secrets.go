@@ -183,11 +183,14 @@ func own() []match.Rule {
 		},
 		{
 			// A name that says secret, a sign that gives it a value, and a value
-			// that looks made by a machine: enough entropy, and a digit.
+			// that looks made by a machine: enough entropy, and a digit. Of keys, those
+			// whose name says that they are secret: a primary key is not, nor is a
+			// public one.
 			ID: "generic-api-key",
-			Pattern: `(?i:key|token|secret|passw(?:or)?d|passphrase|pwd|credentials?|creds)` +
-				`(?i:s|_?id|[_.-]?\d{1,2})?(?:[_.-]\w{1,16}){0,2}` +
-				`["'\x60\\]{0,4}\s{0,3}(?:=>|->|:=|\?=|={1,3}|:{1,2}|>|\|\|)\s{0,3}["'\x60\\]{0,4}` +
+			Pattern: `(?:(?i:token|secret|passw(?:or)?d|passphrase|pwd|credentials?|creds|[_-]auth` +
+				`|(?:` + secretKeys + `)[_.-]?key)` +
+				`(?i:s|[_.-]?\d{1,3})?(?:[_.-]?(?i:` + nameEnds + `)){0,2}` +
+				`["'\x60\\]{0,4}(?:\s(?i:string|str))?(?:\s{0,3}(?:=>|->|:=|\?=|\.=|={1,3}|:{1,3}=?|\|\|)\s{0,3}|>\s{0,8}|["'],\s{0,3}["'])["'\x60\\]{0,4})` +
 				`(?P<secret>[\w.=+/~-]{10,})`,
 			Group:    "secret",
 			Severity: guard.High, Verdict: guard.Redact,
@@ -202,6 +205,9 @@ func own() []match.Rule {
 				`{\"accessToken\":\"` + "q9Zr4Tn7Lw2Xk8Vb5Mc1" + `\"}`,
 				"<apiKey>" + "q9Zr4Tn7Lw2Xk8Vb5Mc1" + "</apiKey>",
 				"db_password: " + "Tr0ub4dor-3xkcd-9q",
+				`var genericToken string = "` + "q9Zr4Tn7Lw2Xk8Vb5Mc1" + `"`,
+				`setProperty("CLIENT_TOKEN", "` + "q9Zr4Tn7Lw2Xk8Vb5Mc1" + `")`,
+				"SECRET_KEY_BASE=" + "q9Zr4Tn7Lw2Xk8Vb5Mc1",
 			},
 			NoMatch: []string{
 				"password: hunter2; the password field is redacted",
@@ -216,10 +222,42 @@ func own() []match.Rule {
 				"api_key: ${API_KEY_FROM_ENV_2}",
 				"token: your-token-9a8b7c6d5e4f",
 				"key = value, and so on for the rest of the page",
+				`public_key = "9Cnzj4p4WGeKLs1Pt8QuKUpRKfFLfRYC9AIKjbJTWit"`,
+				"primaryKey=ot34wvteZ9TmMN5VXyXaRrr1pn64",
+				"credentialsId: 'ff083f76-7804-4ef1-80e4-fe975bb9141b'",
+				`"secret_name": "prod5zyxlmy-cmk-12"`,
+				"monkeys-audio:mx64-uwp=fail12",
+			},
+		},
+		{
+			// A key that no name says anything of is one if its value could be
+			// nothing else.
+			ID: "bare-key",
+			Pattern: `\b(?i:key)["'\x60\\]{0,4}\s{0,3}(?:=|:|:=|=>)\s{0,3}["'\x60\\]{0,4}` +
+				`(?P<secret>[A-Za-z0-9_+/-]{20,}={0,2})`,
+			Group:    "secret",
+			Severity: guard.High, Verdict: guard.Redact,
+			Validators: []match.Validator{digit, bothCases, match.Entropy(4)},
+			Match: []string{
+				"key: " + "q9Zr4Tn7Lw2Xk8Vb5Mc1",
+				`{"key":"` + genericValue + `"}`,
+			},
+			NoMatch: []string{
+				"key: linux-node-3fa9c1d2e8b7a6f5",
+				"key := byteorder.BEUint64(b)",
+				"key: " + "AAAAAAAAAAAAAAAAaaaaaaaaaaaaa1",
 			},
 		},
 	}
 }
+
+// secretKeys are the names of keys that are secret.
+const secretKeys = `api|access|secret|private|priv|auth|encryption|encrypt|enc|signing|sign|client|account|license|licence|service|master|admin` +
+	`|app|application|user|consumer|storage|shared|subscription|session|server|deploy|write|ingest|integration|webhook|hmac|aes|cipher|crypto|token|host` +
+	`|function|db|database|root|my|prod|test|dev|live`
+
+// nameEnds may stand behind a name that says secret, and leave it one.
+const nameEnds = `base|value|val|prod|production|dev|test|live|staging|main|default|old|new|v\d{1,2}|enc|secret|key|token|raw|string|str|env|api|text|b64|base64|plain|current|primary|secondary`
 
 // pemGap is a byte that may stand between the lines of a key: space, and what
 // source code and quoting put there.
@@ -233,6 +271,16 @@ var digit = match.Validator{Name: "digit", Accept: func(text []byte) bool {
 		}
 	}
 	return false
+}}
+
+// bothCases accepts text with a small letter and a capital.
+var bothCases = match.Validator{Name: "both-cases", Accept: func(text []byte) bool {
+	small, capital := false, false
+	for _, b := range text {
+		small = small || 'a' <= b && b <= 'z'
+		capital = capital || 'A' <= b && b <= 'Z'
+	}
+	return small && capital
 }}
 
 // noSelector rejects a name of source code, such as binary.BigEndian.Uint32: it

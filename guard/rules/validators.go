@@ -13,13 +13,14 @@ import (
 
 // plainValidators are the validators that take no argument, by name.
 var plainValidators = map[string]match.Validator{
-	"luhn":      match.Luhn(),
-	"mod97":     match.Mod97(),
-	"verhoeff":  verhoeff,
-	"digit":     digit,
-	"mixed":     mixed,
-	"filled-in": filledIn,
-	"no-code":   noCode,
+	"luhn":       match.Luhn(),
+	"mod97":      match.Mod97(),
+	"verhoeff":   verhoeff,
+	"digit":      digit,
+	"mixed":      mixed,
+	"both-cases": bothCases,
+	"filled-in":  filledIn,
+	"no-code":    noCode,
 }
 
 // ValidatorForms are the ways in which [ParseValidator] wants validators written.

@@ -13,6 +13,7 @@ func TestParseValidator(t *testing.T) {
 		{"verhoeff", "2363", "2364"},
 		{"digit", "a1", "ab"},
 		{"mixed", "aB", "ab"},
+		{"both-cases", "aB", "ab1"},
 		{"filled-in", "hunter2", "${PASSWORD}"},
 		{"no-code", "hunter2", "e.target.value"},
 		{"entropy(2.5)", "abcdefgh", "aaaaaaab"},
