@@ -112,6 +112,9 @@ func (c *call) claim() budget.Claim {
 	if each <= 0 {
 		each = step
 	}
+	if c.format == wire.OpenAIEmbeddings { // its answer is no text
+		each = 0
+	}
 	return budget.Claim{
 		Scopes: scopes, Envelopes: caps, Model: c.modelName(),
 		Input: c.asked.Tokens, Output: many(each, c.asked.Choices), Step: many(step, c.asked.Choices),
@@ -124,7 +127,7 @@ func many(n int64, choices int) int64 { return min(n, 1<<40) * int64(max(choices
 // reserve reserves what the call may take. Where there is not enough the answer
 // says so, and nothing was sent.
 func (c *call) reserve() (*http.Response, error) {
-	if c.t.purse == nil || c.asked == nil {
+	if c.t.purse == nil || c.asked == nil || c.format == wire.AnthropicCountTokens { // nothing is charged for it
 		return nil, nil
 	}
 	reserved, refusal := c.t.purse.Reserve(c.ctx, c.claim())

@@ -279,6 +279,9 @@ func (c *call) keepVerdicts(ds []wire.Decision) error {
 
 // settle records how the call ended, and tells who watches.
 func (c *call) settle(o wire.Outcome) error {
+	if c.format == wire.AnthropicCountTokens {
+		o.Usage = wire.Usage{}
+	}
 	s := settled(o)
 	s.Cost = c.debit(o.Usage)
 	if c.upstream != nil && c.upstream != c.upstreams()[0] {

@@ -103,3 +103,29 @@ func (p *tape) lastLine() string {
 	lines := strings.Split(strings.TrimSpace(string(p.out)), "\n")
 	return lines[len(lines)-1]
 }
+
+const (
+	responseCreated = `{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","object":"response","created_at":1,"status":"in_progress","model":"m","output":[]}}`
+	responseItem    = `{"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"id":"msg_1","type":"message","status":"in_progress","role":"assistant","content":[]}}`
+	responsePart    = `{"type":"response.content_part.added","sequence_number":2,"item_id":"msg_1","output_index":0,"content_index":0,"part":{"type":"output_text","text":"","annotations":[],"logprobs":[]}}`
+)
+
+func responseDelta(text string) string {
+	return `{"type":"response.output_text.delta","sequence_number":3,"item_id":"msg_1","output_index":0,"content_index":0,"delta":"` + text + `","logprobs":[]}`
+}
+
+// A response for which there is no more budget ends as one that is not complete.
+func TestExhaustResponse(t *testing.T) {
+	p := newTape(t, OpenAIResponses, patterns(t, guard.Redact, "secrets"), Options{Run: "r", Input: 7})
+	p.say(responseCreated, responseItem, responsePart, responseDelta("it is "+half))
+	p.exhaust()
+	for _, want := range []string{
+		`"delta":"it is ` + half, `"incomplete_details":{"reason":"max_output_tokens"}`,
+		`"usage":{"input_tokens":7`, `"stoplog":{"run":"r","status":"budget_exceeded","reason":"` + noBudget + `"}`,
+		"event: response.output_text.done", "event: response.output_item.done",
+	} {
+		if n := strings.Count(string(p.out), want); n != 1 {
+			t.Errorf("%d times %s in\n%s", n, want, p.out)
+		}
+	}
+}

@@ -101,7 +101,9 @@ func (r *report) usage(asked, answered int64) Usage {
 		u.Input, u.Estimated = asked, true
 	}
 	u.Output = n[output]
-	if !r.said[output] || n[output] == 0 && answered > 0 {
+	if !r.said[output] && r.said[total] && !u.Estimated { // of what has no output, too
+		u.Output = max(n[total]-u.Input, 0)
+	} else if !r.said[output] || n[output] == 0 && answered > 0 {
 		u.Output, u.Estimated = max(n[outputSoFar], answered), true
 	} else if rest := n[total] - u.Input; r.said[total] && rest > u.Output {
 		u.Output = rest // some count reasoning apart

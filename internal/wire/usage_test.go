@@ -96,3 +96,22 @@ func TestUsageOfTwoMessages(t *testing.T) {
 		t.Errorf("usage (-want +got):\n%s", diff)
 	}
 }
+
+// A response says its usage in words of its own, and embeddings have no output.
+func TestUsageOfOtherFormats(t *testing.T) {
+	for _, c := range []struct {
+		f    *Format
+		doc  string
+		want Usage
+	}{
+		{OpenAIResponses, `{"id":"resp_1","object":"response","output":[],"usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":80},"output_tokens":50,"output_tokens_details":{"reasoning_tokens":40},"total_tokens":150}}`,
+			Usage{Input: 100, Output: 50, CacheRead: 80, Reasoning: 40}},
+		{OpenAIEmbeddings, `{"object":"list","data":[],"model":"m","usage":{"prompt_tokens":5,"total_tokens":5}}`, Usage{Input: 5}},
+		{OpenAIEmbeddings, `{"object":"list","data":[],"model":"m"}`, Usage{Input: 11, Estimated: true}},
+	} {
+		opt := Options{Context: t.Context(), Chain: patterns(t, guard.Redact, "secrets"), Input: 11}
+		if diff := cmp.Diff(c.want, c.f.Answer(opt, []byte(c.doc)).Outcome.Usage); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.f.name, diff)
+		}
+	}
+}
