@@ -75,7 +75,7 @@ var rooms = map[string]room{
 	"internal/secret": {},
 	"internal/auth":   {},
 	"internal/config": {
-		rooms:   []string{"guard", "guard/match", "guard/rules", "internal/diag", "internal/secret"},
+		rooms:   []string{"guard", "guard/match", "guard/rules", "internal/budget", "internal/diag", "internal/secret"},
 		modules: []string{"github.com/goccy/go-yaml"},
 	},
 

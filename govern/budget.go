@@ -141,7 +141,7 @@ func (c *call) reserve() (*http.Response, error) {
 		}
 		return nil, err
 	}
-	o := wire.Outcome{Status: wire.BudgetExceeded, Reason: refusal.String()}
+	o := wire.Outcome{Status: wire.BudgetExceeded, Guard: "budget", Rule: refusal.ID.Scope.String(), Reason: refusal.String()}
 	if err := c.settle(o); err != nil {
 		return nil, err
 	}
@@ -177,6 +177,6 @@ func (b *streamBody) exhaust(r *budget.Refusal) {
 	b.over = true
 	b.store = append(b.store, b.out...) // the stream is asked again
 	b.out = b.store
-	b.show(b.stream.Exhaust(r.String()))
+	b.show(b.stream.Exhaust(r.ID.Scope.String(), r.String()))
 	b.finish()
 }

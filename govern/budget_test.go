@@ -150,7 +150,7 @@ func TestBudgetExceededBeforeTheCall(t *testing.T) {
 		if n := calls.Load(); n != 0 {
 			t.Errorf("%d calls were made", n)
 		}
-		if settled := s.log.settled(); len(settled) != 1 || settled[0].Status != "blocked" || settled[0].Reason != "budget_exceeded" || settled[0].Usage != (wire.Usage{}) {
+		if settled := s.log.settled(); len(settled) != 1 || settled[0].Status != "failed" || settled[0].Reason != "budget_exceeded" || settled[0].Usage != (wire.Usage{}) {
 			t.Errorf("settled %+v", settled)
 		}
 		if got := s.spent(t); got != (budget.Debit{}) {
@@ -212,11 +212,11 @@ func TestBudgetRunsOutMidStream(t *testing.T) {
 			}
 			got := body(t, resp)
 			<-released
-			if !strings.Contains(got, c.finish) || !strings.HasSuffix(strings.TrimSpace(got), c.last) || !strings.Contains(got, `"status":"budget_exceeded","reason":"the budget of profile p`) {
+			if !strings.Contains(got, c.finish) || !strings.HasSuffix(strings.TrimSpace(got), c.last) || !strings.Contains(got, `"status":"budget_exceeded","guard":"budget","rule":"profile p","reason":"the budget of profile p`) {
 				t.Errorf("said …%s", got[max(0, len(got)-900):])
 			}
 			settled := s.log.settled()
-			if len(settled) != 1 || settled[0].Status != "blocked" || settled[0].Reason != "budget_exceeded" || !settled[0].Usage.Estimated {
+			if len(settled) != 1 || settled[0].Status != "failed" || settled[0].Reason != "budget_exceeded" || !settled[0].Usage.Estimated {
 				t.Errorf("settled %+v", settled)
 			}
 			if got := s.spent(t); got.Tokens < 200 || got.Tokens > 350 || got.Estimated != got.Amount {

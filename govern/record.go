@@ -74,7 +74,7 @@ func settled(o wire.Outcome) Settled {
 	case wire.Blocked, wire.ApprovalRequired: // nobody can approve yet
 		s.Status, s.Reason = "blocked", "guard_denied"
 	case wire.BudgetExceeded:
-		s.Status, s.Reason = "blocked", "budget_exceeded"
+		s.Status, s.Reason = "failed", "budget_exceeded"
 	case wire.UpstreamFailed:
 		s.Status, s.Reason = "failed", "model_failed"
 	case wire.Cancelled:

@@ -105,6 +105,8 @@ func (m *model) listen(ctx context.Context, c engine.ModelCall, r llm.Request, s
 			return run.ModelWithheld{
 				Request: e.Request, Deny: e.Deny, Guard: e.Guard, Rule: e.Rule, Text: e.Text, Usage: usage(e.Usage),
 			}, nil
+		case llm.Spent:
+			return run.BudgetSpent{Envelope: e.Reason, Usage: usage(e.Usage)}, nil
 		case llm.Finished:
 			return run.ModelAnswered{Answer: answer(e.Answer, judged(s, c.Step, calls))}, nil
 		}

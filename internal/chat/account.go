@@ -142,7 +142,7 @@ func say(e run.Event, s run.State) (step int, text string) {
 	case run.ModelFailed:
 		return e.Step, "the model failed: " + e.Error
 	case run.BudgetSpent:
-		return s.Step.Number, "the budget " + e.Envelope + " is spent"
+		return s.Step.Number, "out of budget: " + e.Envelope
 	case run.CallStarted:
 		return e.Step, fmt.Sprintf("call %d (%s) started", e.Call, tool(s, e.Call))
 	case run.CallFinished:

@@ -35,6 +35,7 @@ import (
 	"slices"
 
 	"github.com/stoplog/stoplog/guard"
+	"github.com/stoplog/stoplog/internal/budget"
 	"github.com/stoplog/stoplog/internal/diag"
 	"github.com/stoplog/stoplog/internal/secret"
 )
@@ -66,6 +67,10 @@ type Config struct {
 	Guards    []Guard
 	Profiles  []Profile
 	Gateway   Gateway
+	// Budgets are those that are no profile's; see [Config.Envelopes].
+	Budgets []budget.Envelope
+	// Prices are the file's own; they come before those of [budget.List].
+	Prices budget.Prices
 	// Warnings are what a person should see at start-up, with its place.
 	Warnings diag.List
 }
@@ -125,6 +130,11 @@ type Profile struct {
 	// Input and Output are the guards that judge requests and answers, in the
 	// order of Config.Guards. A guard that is off is not among them.
 	Input, Output []Use
+	// Budget is what all that the profile is used for may spend on a day.
+	Budget budget.Limit
+	// ReserveTokens are reserved for an answer to a request that does not say how
+	// long it may get; 0 is for the door to say.
+	ReserveTokens int64
 	// MaxHoldBytes is how much text of a channel may wait; more is denied.
 	MaxHoldBytes int
 	// MaxRuleHoldBytes is the most that a rule of a guard that enforces may hold

@@ -43,6 +43,8 @@ type (
 		guards    []guardDecl
 		profiles  []profileDecl
 		gateway   *gatewayDecl
+		budgets   budgetsDecl
+		prices    []priceDecl
 	}
 	upstreamDecl struct {
 		flawed                                   bool // something in it was reported: that something is missing may follow from it
@@ -65,6 +67,8 @@ type (
 		upstreams, models             names
 		input, output                 []useDecl
 		maxHold, maxRuleHold          at[int64]
+		reserve                       at[int64]
+		budget                        limitDecl
 		loop                          loopDecl
 	}
 	useDecl struct {
@@ -115,6 +119,11 @@ func (d decoder) document(root node) document {
 			doc.profiles = each(d, m, d.profile)
 		case "gateway":
 			doc.gateway = d.gateway(m.value)
+		case "budgets":
+			limits, _ := d.members(m.value, budgetsShape)
+			doc.budgets = d.budgets(limits)
+		case "prices":
+			doc.prices = d.prices(m)
 		}
 	}
 	if !version && !flawed {
@@ -222,6 +231,10 @@ func (d decoder) profile(name at[string], n node) profileDecl {
 			p.maxHold = d.integer(m.value, m.key, 64, 64<<20)
 		case "max_rule_hold_bytes":
 			p.maxRuleHold = d.integer(m.value, m.key, 1, 64<<20)
+		case "budget":
+			p.budget = d.limit(m.value)
+		case "reserve_tokens":
+			p.reserve = d.integer(m.value, m.key, 1, 1<<24)
 		case "capture":
 			p.capture = d.oneOf(m.value, m.key, "none", "metadata", "redacted", "full")
 		default:

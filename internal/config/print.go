@@ -32,7 +32,7 @@ func (c *Config) WriteJSON(w io.Writer) error {
 }
 
 // object is a mapping that keeps its order. A value is an object, a []string, a
-// string, an int64 or a bool.
+// string, an int64, a bare or a bool.
 type object []field
 
 type field struct {
@@ -87,12 +87,19 @@ func (c *Config) printed() object {
 		}
 		o = append(o, field{"rules", files})
 	}
-	return append(o,
+	o = append(o,
 		field{"upstreams", upstreams},
 		field{"guards", guards},
 		field{"profiles", profiles},
 		field{"gateway", gateway},
 	)
+	if b := c.printedBudgets(); len(b) > 0 {
+		o = append(o, field{"budgets", b})
+	}
+	if p := c.printedPrices(); len(p) > 0 {
+		o = append(o, field{"prices", p})
+	}
+	return o
 }
 
 func (u Upstream) printed() object {
@@ -139,6 +146,12 @@ func (p Profile) printed() object {
 		o = append(o, field{"max_rule_hold_bytes", int64(p.MaxRuleHoldBytes)})
 	}
 	o = append(o, field{"capture", p.Capture})
+	if !p.Budget.None() {
+		o = append(o, field{"budget", printedLimit(p.Budget)})
+	}
+	if p.ReserveTokens > 0 {
+		o = append(o, field{"reserve_tokens", p.ReserveTokens})
+	}
 	return append(o, p.Loop.printed()...)
 }
 
@@ -203,6 +216,8 @@ func write(b *bytes.Buffer, value any, str func(string) string) {
 		b.WriteByte(']')
 	case string:
 		b.WriteString(str(v))
+	case bare:
+		b.WriteString(string(v))
 	case int64:
 		b.WriteString(strconv.FormatInt(v, 10))
 	case bool:

@@ -75,6 +75,7 @@ func (s *resolver) profile(d profileDecl, chain []string) Profile {
 	if d.capture.set {
 		p.Capture = d.capture.value
 	}
+	s.profileBudget(&p, d)
 	p.Loop = s.loop(p.Name, p.Loop, d.loop)
 	s.profiles[p.Name] = p
 	return p

@@ -45,6 +45,7 @@ func resolve(r *reader, doc document) *Config {
 		s.profile(p, nil)
 	}
 	c.Gateway = s.gateway()
+	s.budgets(c)
 	s.keepInUse(c)
 	c.Warnings = s.warnings
 	c.Warnings.Sort()

@@ -20,7 +20,7 @@ type shape struct {
 var (
 	fileShape = shape{
 		what: "the file", path: "the top level",
-		keys: []string{"version", "listen", "require_keys", "tls", "store", "seal", "max_body_bytes", "rules", "upstreams", "guards", "profiles", "gateway"},
+		keys: []string{"version", "listen", "require_keys", "tls", "store", "seal", "max_body_bytes", "rules", "upstreams", "guards", "profiles", "gateway", "budgets", "prices"},
 	}
 	tlsShape = shape{
 		what: "tls", path: "tls",
@@ -51,10 +51,27 @@ var (
 		keys: []string{
 			"extends", "upstream", "model", "models", "system", "tools", "input", "output",
 			"enforced_signals", "limits", "max_hold_bytes", "max_rule_hold_bytes", "capture", "approvals",
+			"budget", "reserve_tokens",
 		},
 		later: map[string]string{
 			"data_class": "nothing holds data to its class yet",
 		},
+	}
+	budgetsShape = shape{
+		what: "budgets", path: "budgets",
+		keys: []string{"day", "models", "playbooks", "keys", "teams", "apps", "users"},
+	}
+	budgetFileShape = shape{
+		what: "the file", path: "the top level",
+		keys: append([]string{"version"}, budgetsShape.keys...),
+	}
+	limitShape = shape{
+		what: "a budget", path: "profiles.NAME.budget",
+		keys: []string{"tokens", "usd"},
+	}
+	priceShape = shape{
+		what: "a price", path: "prices.NAME",
+		keys: []string{"input", "output", "cache_read", "cache_write", "cache_write_1h"},
 	}
 	limitsShape = shape{
 		what: "limits", path: "profiles.NAME.limits",
@@ -81,7 +98,7 @@ var (
 		keys: []string{"id", "pattern", "group", "validators", "severity", "verdict", "match", "no_match"},
 	}
 	// shapes are those of a configuration.
-	shapes = []shape{fileShape, tlsShape, upstreamShape, keyShape, timeoutsShape, azureShape, guardShape, profileShape, limitsShape, approvalsShape, sealShape, gatewayShape}
+	shapes = []shape{fileShape, tlsShape, upstreamShape, keyShape, timeoutsShape, azureShape, guardShape, profileShape, limitsShape, approvalsShape, sealShape, gatewayShape, budgetsShape, limitShape, priceShape}
 )
 
 // members gives those members of a mapping that its shape knows, each key once,

@@ -85,6 +85,33 @@ func TestAskFails(t *testing.T) {
 	}
 }
 
+// A budget that is spent is no failure of the model: before the call, and in the
+// middle of an answer, whichever process has the door.
+func TestAskSpent(t *testing.T) {
+	most := int64(50)
+	up := govern.Upstream{Name: "up", Protocol: govern.OpenAI, BaseURL: "http://up.invalid/v1", Transport: answers(200, kind("text/event-stream"), "")}
+	door, err := govern.Open(govern.Config{
+		Upstreams: []govern.Upstream{up}, Profiles: []govern.Profile{{Name: "p", Upstreams: []string{"up"}, Models: []string{"*"}}},
+		Record: func(...govern.Record) error { return nil }, Budgets: []govern.Budget{{Kind: "profile", Name: "p", Tokens: &most}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer door.Close()
+	const want = "spent: profile p, the budget of profile p does not allow it: "
+	if got := told(t.Context(), &llm.Client{Protocol: govern.OpenAI, Transport: door}, hello); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "text \"\", usage 0+0\n") {
+		t.Errorf("before the call: %s", got)
+	}
+	const member = `"stoplog":{"run":"r","status":"budget_exceeded","guard":"budget","rule":"day","reason":"3 are left"}`
+	for body, want := range map[string]string{
+		`{"error":{"message":"no","type":"rate_limit_error","code":"budget_exceeded"},` + member + `}`: "spent: day, 3 are left, text \"\", usage 0+0 estimated\n",
+	} {
+		if got := told(t.Context(), &llm.Client{Protocol: govern.OpenAI, Transport: answers(429, kind("application/json"), body)}, hello); got != want {
+			t.Errorf("another process's door: %s", got)
+		}
+	}
+}
+
 // A door in another process says when asking again is of no use.
 func TestAskToldNotToRetry(t *testing.T) {
 	const busy = `{"error":{"message":"the day is spent","type":"rate_limit_error","code":null}}`

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Event is what comes back from a model: [Delta], [CallReady], [Finished] or
-// [Withheld].
+// Event is what comes back from a model: [Delta], [CallReady], [Finished],
+// [Withheld] or [Spent].
 type Event interface{ event() }
 
 // Delta is some text, as it comes.
@@ -45,6 +45,16 @@ type Withheld struct {
 	Usage       Usage
 }
 
+// Spent is the end of a call for which there is not enough budget: the request was
+// not sent, or the answer ends in the middle. Calls of such an answer are lost.
+type Spent struct {
+	Envelope string // whose budget it is
+	Reason   string // a sentence for people, with figures
+	Text     string // of the answer, as far as it came
+	Usage    Usage
+}
+
+func (Spent) event()     {}
 func (Delta) event()     {}
 func (CallReady) event() {}
 func (Finished) event()  {}

@@ -217,8 +217,7 @@ func (a *asking) frames(scan *sse.Scanner) bool {
 
 // end tells how a whole answer ended.
 func (a *asking) end() {
-	if w, ok := a.withheld(); ok {
-		a.yield(w, nil)
+	if a.stopped() {
 		return
 	}
 	a.reader.finish(&a.answer)
@@ -238,8 +237,7 @@ func (a *asking) end() {
 
 // fail tells that there is no answer, unless a guard is the reason.
 func (a *asking) fail(err error) {
-	if w, ok := a.withheld(); ok {
-		a.yield(w, nil)
+	if a.stopped() {
 		return
 	}
 	var e *Error
@@ -249,6 +247,19 @@ func (a *asking) fail(err error) {
 		e.Usage = a.usage()
 	}
 	a.yield(nil, err)
+}
+
+// stopped tells of a call that a guard or a budget stopped, if one did.
+func (a *asking) stopped() bool {
+	if w, ok := a.withheld(); ok {
+		a.yield(w, nil)
+		return true
+	}
+	if o := a.outcome(); o.Status == statusSpent {
+		a.yield(Spent{Envelope: o.Rule, Reason: o.Reason, Text: a.answer.text.String(), Usage: a.usage()}, nil)
+		return true
+	}
+	return false
 }
 
 // withheld is the outcome of a call that a guard stopped.
@@ -264,6 +275,7 @@ func (a *asking) withheld() (Withheld, bool) {
 const (
 	statusBlocked  = "guardrail_blocked"
 	statusApproval = "guardrail_approval_required"
+	statusSpent    = "budget_exceeded"
 )
 
 // outcome is what the door says of the call: to us, or, where another process

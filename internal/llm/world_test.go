@@ -127,6 +127,8 @@ func told(ctx context.Context, c *llm.Client, r llm.Request) string {
 			if a.Kept != nil {
 				fmt.Fprintf(&b, "kept %s\n", a.Kept)
 			}
+		case llm.Spent:
+			fmt.Fprintf(&b, "spent: %s, %s, text %q, usage %s\n", ev.Envelope, ev.Reason, ev.Text, spent(ev.Usage))
 		case llm.Withheld:
 			what := "answer"
 			if ev.Request {

@@ -87,7 +87,7 @@ type ModelFailed struct {
 // because an envelope is spent.
 type BudgetSpent struct {
 	Stamp
-	Envelope string
+	Envelope string // which, and what is left of it, for people
 	Usage    signal.Usage
 }
 

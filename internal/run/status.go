@@ -120,7 +120,7 @@ func timedOut(l Limits) Outcome {
 }
 
 func budgetSpent(e BudgetSpent) Outcome {
-	return Outcome{StatusFailed, ReasonBudgetExceeded, fmt.Sprintf("the budget %s is spent", e.Envelope)}
+	return Outcome{StatusFailed, ReasonBudgetExceeded, "out of budget: " + e.Envelope}
 }
 
 func modelFailed(s Step, e ModelFailed) Outcome {

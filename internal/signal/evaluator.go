@@ -17,7 +17,7 @@ func DefaultEnforced() []string {
 
 // notBuilt are the signals that have a name and no code yet. They stand in every
 // evaluation as not_built, so that a record never reads as if they had agreed.
-var notBuilt = []string{"classification_violation", "cost_budget", "goal_drift", "loop_detect"}
+var notBuilt = []string{"classification_violation", "goal_drift", "loop_detect"}
 
 // Options of an evaluator. The zero value is ready to use.
 type Options struct {
@@ -26,6 +26,9 @@ type Options struct {
 	Enforced []string
 	// StepCap is the limit of step_cap; 0 means DefaultStepCap.
 	StepCap int
+	// Budgets says how full the budgets are that the runs draw on; nil means that
+	// there are none.
+	Budgets func(context.Context) ([]Level, error)
 	// Signals stand beside the built-in ones, or in the place of those that
 	// have their names.
 	Signals []Signal
@@ -50,7 +53,7 @@ func New(opt Options) (*Evaluator, error) {
 	for _, n := range notBuilt {
 		signals[n] = nil
 	}
-	for _, s := range []Signal{stepCap{cmp.Or(opt.StepCap, DefaultStepCap)}, actionRepeat{}, toolFailureStreak{}} {
+	for _, s := range []Signal{stepCap{cmp.Or(opt.StepCap, DefaultStepCap)}, actionRepeat{}, toolFailureStreak{}, costBudget{opt.Budgets}} {
 		signals[s.Name()] = s
 	}
 	given := map[string]bool{}

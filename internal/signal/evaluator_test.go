@@ -84,7 +84,7 @@ func TestEveryEvaluationHasAllSeven(t *testing.T) {
 	want := Evaluation{Reports: []Report{
 		shadow("action_repeat", 0, 3),
 		missing("classification_violation"),
-		missing("cost_budget"),
+		{Signal: "cost_budget", Mode: Enforce, Judgement: Judgement{Result: OK, Limit: 100}},
 		missing("goal_drift"),
 		missing("loop_detect"),
 		shadow("step_cap", 1, 20),
@@ -96,7 +96,7 @@ func TestEveryEvaluationHasAllSeven(t *testing.T) {
 	if w := got.Worst(); w.Result != OK || w.Signal != "" {
 		t.Errorf("worst = %+v, want ok of nobody", w)
 	}
-	notBuilt := []string{"classification_violation", "cost_budget", "goal_drift", "loop_detect"}
+	notBuilt := []string{"classification_violation", "goal_drift", "loop_detect"}
 	if diff := cmp.Diff(notBuilt, ev.NotBuilt()); diff != "" {
 		t.Errorf("not built (-want +got):\n%s", diff)
 	}

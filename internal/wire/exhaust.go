@@ -14,13 +14,13 @@ func (s *Stream) Spent() int64 { return s.outcome.spent().Output }
 // Exhaust ends an answer for which there is no more budget: what is held is
 // decided, what may leave leaves, a tool call that leaves whole and is not whole
 // does not, and the answer ends as one that came to its length, with its usage.
-// The reason is for people. What is returned is the stream's until its next call.
-func (s *Stream) Exhaust(reason string) []byte {
+// The envelope is whose budget it is, the reason is for people. What is returned is the stream's until its next call.
+func (s *Stream) Exhaust(envelope, reason string) []byte {
 	s.out = s.out[:0]
 	if s.ended {
 		return nil
 	}
-	s.outcome.spentOut = reason
+	s.outcome.spentOut = &Outcome{Status: BudgetExceeded, Guard: "budget", Rule: envelope, Reason: reason}
 	s.decide(true)
 	if d, ok := s.dialect.(interface{ exhaust(*Stream) }); ok {
 		d.exhaust(s)
@@ -72,7 +72,7 @@ func (d *openaiStream) finish(index int64, reason string) []byte {
 func (d *anthropicStream) exhaust(s *Stream) {
 	switch {
 	case d.message == 0:
-		d.fail(s, s.outcome.spentOut)
+		d.fail(s, s.outcome.spentOut.Reason)
 	case s.lane(0).ended && s.lane(0).stop:
 		d.end(s)
 	case d.open:

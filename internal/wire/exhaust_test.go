@@ -12,7 +12,7 @@ const noBudget = "100 tokens are needed and 3 are left"
 // exhaust ends a tape's answer for want of budget.
 func (p *tape) exhaust() heard {
 	p.t.Helper()
-	p.out = append(p.out, p.s.Exhaust(noBudget)...)
+	p.out = append(p.out, p.s.Exhaust("profile p", noBudget)...)
 	if !p.s.Ended() {
 		p.t.Error("the answer has not ended")
 	}
@@ -22,7 +22,7 @@ func (p *tape) exhaust() heard {
 // An answer for which there is no more budget ends as one that came to its
 // length: what was held is decided first, and the usage is there.
 func TestExhaust(t *testing.T) {
-	const told = `{"run":"r","status":"budget_exceeded","reason":"` + noBudget + `"}`
+	const told = `{"run":"r","status":"budget_exceeded","guard":"budget","rule":"profile p","reason":"` + noBudget + `"}`
 	t.Run("openai", func(t *testing.T) {
 		p := newTape(t, OpenAIChat, patterns(t, guard.Redact, "secrets"), Options{Choices: 2, Usage: true, Run: "r", Input: 7})
 		p.say(chunkOf(choiceOf(0, `{"role":"assistant","content":"done"}`, "stop"), choiceOf(1, `{"role":"assistant","content":"it is `+half+`"}`, "null")))
@@ -121,7 +121,7 @@ func TestExhaustResponse(t *testing.T) {
 	p.exhaust()
 	for _, want := range []string{
 		`"delta":"it is ` + half, `"incomplete_details":{"reason":"max_output_tokens"}`,
-		`"usage":{"input_tokens":7`, `"stoplog":{"run":"r","status":"budget_exceeded","reason":"` + noBudget + `"}`,
+		`"usage":{"input_tokens":7`, `"stoplog":{"run":"r","status":"budget_exceeded","guard":"budget","rule":"profile p","reason":"` + noBudget + `"}`,
 		"event: response.output_text.done", "event: response.output_item.done",
 	} {
 		if n := strings.Count(string(p.out), want); n != 1 {

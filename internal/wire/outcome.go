@@ -39,7 +39,7 @@ type outcome struct {
 	prior    *Outcome // of the request
 	failure  string
 	refused  bool   // the failure is a guard's doing
-	spentOut string // why there is no more budget for the answer, if so
+	spentOut *Outcome // there is no more budget for the answer
 	asked    int64  // the size of the request, in tokens, estimated
 	report   report
 	past     Usage // of messages of the answer before the one that is reported
@@ -81,8 +81,8 @@ func (o *outcome) result() Outcome {
 		}
 	case o.failure != "":
 		out.Status, out.Reason = UpstreamFailed, o.failure
-	case o.spentOut != "":
-		out.Status, out.Reason = BudgetExceeded, o.spentOut
+	case o.spentOut != nil:
+		out.Status, out.Guard, out.Rule, out.Reason = o.spentOut.Status, o.spentOut.Guard, o.spentOut.Rule, o.spentOut.Reason
 	case o.finding != nil:
 		out.Status, out.Guard, out.Rule = Redacted, o.finding.Guard, o.finding.Rule
 	case o.prior != nil:
