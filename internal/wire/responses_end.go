@@ -297,7 +297,7 @@ func (d *responsesStream) write(s *Stream, event string, doc []byte) {
 func (d *responsesStream) exhaust(s *Stream) {
 	switch {
 	case d.response == 0:
-		d.fail(s, s.outcome.spentOut)
+		d.fail(s, s.outcome.spentOut.Reason)
 	case s.lane(0).ended && s.lane(0).stop:
 		d.end(s)
 	case d.open:

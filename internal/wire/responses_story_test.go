@@ -285,7 +285,7 @@ func TestExhaustedResponse(t *testing.T) {
 		h := p.exhaust()
 		expect(t, "text", h.text["0/content/0/text"], "it is "+half)
 		expect(t, "end", h.finish["0"], "incomplete max_output_tokens")
-		expect(t, "stoplog", h.stoplog, `{"run":"r","status":"budget_exceeded","reason":"`+noBudget+`"}`)
+		expect(t, "stoplog", h.stoplog, `{"run":"r","status":"budget_exceeded","guard":"budget","rule":"profile p","reason":"`+noBudget+`"}`)
 		want := []string{"output_text.done", "content_part.done", "output_item.done", "incomplete"}
 		if got := eventNames(p.out); !slices.Equal(got[len(got)-4:], want) {
 			t.Errorf("events %q", got)
