@@ -38,9 +38,9 @@ type outcome struct {
 	findAt   string
 	prior    *Outcome // of the request
 	failure  string
-	refused  bool   // the failure is a guard's doing
+	refused  bool     // the failure is a guard's doing
 	spentOut *Outcome // there is no more budget for the answer
-	asked    int64  // the size of the request, in tokens, estimated
+	asked    int64    // the size of the request, in tokens, estimated
 	report   report
 	past     Usage // of messages of the answer before the one that is reported
 	textSize int64 // bytes of answer text that came
