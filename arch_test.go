@@ -69,7 +69,7 @@ var rooms = map[string]room{
 	"internal/sandbox": {modules: []string{
 		"github.com/elastic/go-seccomp-bpf", "github.com/landlock-lsm/go-landlock", "golang.org/x/sys",
 	}},
-	"internal/tool": {modules: []string{
+	"internal/tool": {rooms: []string{"internal/sandbox"}, modules: []string{
 		"github.com/go-json-experiment/json", "github.com/santhosh-tekuri/jsonschema/v6",
 	}},
 	"internal/secret": {},

@@ -11,7 +11,7 @@ import (
 var secretsOfHomes = []string{
 	".anthropic", ".aws", ".azure", ".bash_history", ".cargo/credentials", ".cargo/credentials.toml", ".claude", ".claude.json",
 	".config/gcloud", ".config/gh", ".config/git/credentials", ".config/op", ".config/rclone", ".config/sops", ".docker",
-	".git-credentials", ".gnupg", ".kube", ".local/share/keyrings", ".netrc", ".npmrc", ".password-store", ".pgpass", ".pypirc",
+	".git-credentials", ".gnupg", ".kube", ".local/share/keyrings", ".local/state/stoplog", ".netrc", ".npmrc", ".password-store", ".pgpass", ".pypirc",
 	".ssh", ".terraform.d", ".vault-token", ".zsh_history",
 }
 
@@ -22,10 +22,13 @@ var secretsOfTheSystem = []string{
 }
 
 // Denied are the places that no program gets to see, whatever its scope: where
-// programs keep keys and tokens in the homes of this user, and the system's.
-// They need not be there.
+// programs keep keys and tokens in the homes of this user, the system's, and where
+// Stoplog keeps its state. They need not be there.
 func Denied() []string {
 	denied := slices.Clone(secretsOfTheSystem)
+	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		denied = append(denied, filepath.Join(state, "stoplog"))
+	}
 	for _, home := range homes() {
 		for _, secret := range secretsOfHomes {
 			denied = append(denied, filepath.Join(home, secret))

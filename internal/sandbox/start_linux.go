@@ -40,6 +40,9 @@ type Process struct {
 // is another one if this machine is out of something. The program ends with ctx.
 // Whoever starts a program waits for it.
 func Start(ctx context.Context, s Spec) (*Process, error) {
+	if !begins.Load() {
+		return nil, refuse(partProgram, errors.New("this process does not begin with sandbox.Main, which makes its children what they are to be"))
+	}
 	s.Limits = s.Limits.complete()
 	if err := s.addProxy(); err != nil {
 		return nil, &RefusedError{"scope", err}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 // then. In any other process it does nothing. It is the first thing that main,
 // or a TestMain, calls.
 func Main() {
+	begins.Store(true)
 	switch os.Args[0] {
 	case wardenName:
 		os.Exit(warden())
@@ -27,6 +29,10 @@ func Main() {
 		os.Exit(probe(os.Args[1:]))
 	}
 }
+
+// begins says that this process begins with Main, so that it can be started again
+// as another.
+var begins atomic.Bool
 
 // grace is how long other processes may take to end by themselves once the
 // program has.

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
+
+	"github.com/stoplog/stoplog/internal/sandbox"
 )
 
 const (
@@ -23,16 +26,21 @@ const (
 // environment is what a command gets to see of ours.
 var environment = []string{"PATH", "HOME", "LANG", "TERM", "TZ"}
 
-func commands(dir string) []Tool { return []Tool{runCommand{dir, commandLimit}} }
+func commands(dir string) []Tool { return []Tool{runCommand{dir, commandLimit, confines()}} }
+
+// confines reports whether this machine can hold a command in the sandbox. It
+// does not change while a process lives.
+var confines = sync.OnceValue(func() bool { return sandbox.Check(context.Background()).Holds })
 
 // runCommand is run_command: a program with arguments, without a shell.
 type runCommand struct {
-	dir   string
-	limit time.Duration
+	dir      string
+	limit    time.Duration
+	confined bool // it runs in the sandbox
 }
 
 func (t runCommand) Spec() Spec {
-	return Spec{
+	s := Spec{
 		Name: "run_command",
 		Description: "Run a program in the working directory and see what it writes. There is no shell: argv is the program and its arguments. " +
 			"It has 60 seconds, nothing to read, and leaves no process behind.",
@@ -40,12 +48,17 @@ func (t runCommand) Spec() Spec {
 			`"argv":{"type":"array","minItems":1,"items":{"type":"string"}}}}`),
 		Effect:  Irreversible,
 		Class:   Internal,
-		Caution: "A command is not confined: it reaches whatever the user can that Stoplog runs as.",
+		Caution: "A command is not confined here: it reaches whatever the user can that Stoplog runs as. `stoplog doctor` says why.",
 	}
+	if t.confined {
+		s.Description += " It may change the working directory and run this machine's programs; there is no network, and HOME is empty."
+		s.Caution = "A command is confined to the working directory, which it may change and delete; it can run this machine's programs, and reaches no network and no other files of yours."
+	}
+	return s
 }
 
-// Run starts the command in a process group of its own and ends that group,
-// whole, when the command has ended, its time is up or the context is done.
+// Run runs the command to its end, or ends it with all that it started, when its
+// time is up or the context is done.
 func (t runCommand) Run(ctx context.Context, args json.RawMessage) (Output, error) {
 	var in struct {
 		Argv []string `json:"argv"`
@@ -56,8 +69,17 @@ func (t runCommand) Run(ctx context.Context, args json.RawMessage) (Output, erro
 	if in.Argv[0] == "" {
 		return failure("argv names no program"), nil
 	}
+	if t.confined {
+		return t.confine(ctx, in.Argv)
+	}
+	return t.free(ctx, in.Argv)
+}
+
+// free runs a command as this process's user, in a process group of its own, and
+// ends that group, whole.
+func (t runCommand) free(ctx context.Context, argv []string) (Output, error) {
 	var said capture
-	cmd := exec.Command(in.Argv[0], in.Argv[1:]...)
+	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env = t.dir, environ()
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -18,7 +18,8 @@ const contextBytes = 16 << 10
 
 // Workdir is a run's working directory, with the tools that come with the
 // product. Reading goes through an [os.Root], so no path and no symbolic link
-// leads out of it; a command starts in it, and reaches what its user can.
+// leads out of it; a command starts in it, and is held to it where this machine has
+// a sandbox to give.
 type Workdir struct {
 	path string
 	root *os.Root

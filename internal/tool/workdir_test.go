@@ -48,7 +48,12 @@ func workdir(t *testing.T) *Workdir {
 // run calls a tool as a session does.
 func run(t *testing.T, w *Workdir, name, args string) Output {
 	t.Helper()
-	set, err := NewSet(w.Tools()...)
+	return runOf(t, w.Tools(), name, args)
+}
+
+func runOf(t *testing.T, tools []Tool, name, args string) Output {
+	t.Helper()
+	set, err := NewSet(tools...)
 	if err != nil {
 		t.Fatal(err)
 	}
