@@ -22,6 +22,7 @@ import (
 	"github.com/stoplog/stoplog/internal/dial"
 	"github.com/stoplog/stoplog/internal/engine"
 	"github.com/stoplog/stoplog/internal/engine/deferred"
+	"github.com/stoplog/stoplog/internal/flow"
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/journal/sqlite"
 	"github.com/stoplog/stoplog/internal/seal"
@@ -42,6 +43,7 @@ type host struct {
 	pool    *sql.DB // of the queue
 	jobs    *deferred.Jobs[*sql.Tx]
 	engine  *engine.Engine
+	flow    *flow.Host // nil: no playbooks are run here
 	api     *api.Server
 	server  *http.Server
 	house   func() error // closes it
@@ -78,11 +80,18 @@ func openHost(ctx context.Context, path string, ring *seal.Ring, share bool, ope
 		return nil, err
 	}
 	options := engine.Options{Store: h.store, Agents: agents, Jobs: h.jobs, Host: name}
+	if player, ok := agents.(interface{ Playbooks() *flow.Host }); ok && player.Playbooks() != nil {
+		h.flow = player.Playbooks()
+		options.Others = map[journal.RunKind]engine.Other{journal.PlaybookRun: h.flow}
+	}
 	if known, ok := agents.(interface{ Names() []string }); ok {
 		options.Profiles = known.Names()
 	}
 	if h.engine, err = engine.New(options); err != nil {
 		return nil, err
+	}
+	if h.flow != nil {
+		h.flow.Attach(h.engine)
 	}
 	if held, ok := agents.(interface{ Hold(journal.Worker) }); ok {
 		held.Hold(h.engine.Worker())

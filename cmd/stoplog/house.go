@@ -15,6 +15,7 @@ import (
 	"github.com/stoplog/stoplog/internal/allowance"
 	"github.com/stoplog/stoplog/internal/cassette"
 	"github.com/stoplog/stoplog/internal/config"
+	"github.com/stoplog/stoplog/internal/flow"
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/journal/sqlite"
 	"github.com/stoplog/stoplog/internal/keep"
@@ -31,7 +32,11 @@ type home struct {
 	log   *requestlog.Log
 	book  *allowance.Book
 	tapes *cassette.Recorder // nil where nothing is recorded
+	flow  *flow.Host
 }
+
+// Playbooks is the host of playbooks.
+func (h home) Playbooks() *flow.Host { return h.flow }
 
 // close closes what the home has open, once nothing passes its door.
 func (h home) close() error {
@@ -105,6 +110,9 @@ func openHome(w *world, conf *config.Config, store *sqlite.Store, tapes func(key
 	}
 	if h.Agents, err = agent.New(h.door, store, workdir, profiles...); err != nil {
 		h.book.Close()
+		return home{}, errors.Join(err, h.door.Close())
+	}
+	if h.flow, err = openPlaybooks(store, h.Agents, h.door); err != nil {
 		return home{}, errors.Join(err, h.door.Close())
 	}
 	return h, nil

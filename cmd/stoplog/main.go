@@ -29,6 +29,7 @@ type commands struct {
 	Demo        demoCommand        `cmd:"" help:"Show what a gateway does, with no key and no network."`
 	Init        initCommand        `cmd:"" help:"Write a stoplog.yaml that says what is built in."`
 	Chat        chatCommand        `cmd:"" help:"Talk to an agent."`
+	Run         runCommand         `cmd:"" help:"Run a playbook."`
 	Runs        runsCommand        `cmd:"" help:"List and show runs, go on with them, or end them."`
 	Why         whyCommand         `cmd:"" help:"Say what a run did, what was decided of it, and why it stopped."`
 	Approve     approveCommand     `cmd:"" help:"Say yes to what a run asks."`

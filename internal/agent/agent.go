@@ -98,6 +98,12 @@ func (a *Agents) Names() []string {
 	return names
 }
 
+// Profile returns a profile, and its digest; an empty name is the default one's.
+func (a *Agents) Profile(name string) (p Profile, digest string, err error) {
+	found, err := a.profile(name)
+	return found.Profile, found.digest, err
+}
+
 func (a *Agents) profile(name string) (profile, error) {
 	for _, p := range a.profiles {
 		if name == "" || p.Name == name {

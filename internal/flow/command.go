@@ -106,8 +106,10 @@ func (w *attempt) spec(work *playbook.Run, scope *playbook.Scope) (sandbox.Spec,
 	}
 	spec := sandbox.Spec{
 		Scope: sandboxScope(scopeOf(scope), w.hold.row.Workdir), Env: slices.Clone(surroundings),
-		Deny: w.hold.h.Deny, Dial: w.hold.h.Dial,
-		Limits: sandbox.Limits{Wall: defaultTimeout, Output: maxOutput},
+		Deny: w.hold.h.Deny, Limits: sandbox.Limits{Wall: defaultTimeout, Output: maxOutput},
+	}
+	if dial := w.hold.h.Dial; dial != nil && len(spec.Scope.Hosts) > 0 {
+		spec.Dial = dial(spec.Scope.Hosts)
 	}
 	for _, word := range work.Argv {
 		arg, err := sc.word(word)

@@ -352,3 +352,71 @@ func (o *observation) recall(ctx context.Context, s journal.Reader, ref journal.
 	}
 	return nil
 }
+
+// Observation is what an observer says of a recorded attempt at a step.
+type Observation struct {
+	Step     string          `json:"step"`
+	Attempt  int             `json:"attempt"`
+	Recorded string          `json:"recorded,omitempty"` // what was said of it then; empty: nobody observed it
+	Verdict  string          `json:"verdict"`
+	Why      string          `json:"why,omitempty"`
+	Output   json.RawMessage `json:"output,omitempty"`
+	Elided   int64           `json:"elided,omitempty"`
+	Windows  int             `json:"windows"`
+}
+
+// Reobserve puts what the journal has of a run to the observers that a playbook has
+// now, step by step, by id; of each step the newest attempt. Nothing comes of what
+// they say.
+func (h *Host) Reobserve(ctx context.Context, ref journal.Ref, book steps.Book) ([]Observation, error) {
+	row, err := h.Store.Run(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if row.Kind != journal.PlaybookRun {
+		return nil, fmt.Errorf("observe run %s: it is a %s, and no playbook's", ref.Run, row.Kind)
+	}
+	t := &hold{h: h, row: row, ctx: ctx}
+	if t.state, err = StateOf(ctx, h.Store, ref); err != nil {
+		return nil, err
+	}
+	if t.script, err = open(book); err != nil {
+		return nil, err
+	}
+	if t.profile, err = h.Profiles(row.Profile); err != nil {
+		return nil, err
+	}
+	var all []Observation
+	for _, step := range t.script.pb.Steps {
+		n := t.state.Find(step.ID.Value)
+		if step.Observer == nil || n == 0 || !t.state.Steps[n-1].Result.State.Over() {
+			continue
+		}
+		at := t.state.Steps[n-1]
+		w := &attempt{hold: t, n: n, number: at.Started, step: step, state: t.state}
+		seen, err := w.reobserve(ctx, ref, at.Result)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, Observation{
+			Step: step.ID.Value, Attempt: at.Started, Recorded: at.Observed.Verdict, Verdict: seen.Verdict, Why: seen.Why,
+			Output: seen.Output, Elided: seen.Elided, Windows: seen.Windows,
+		})
+	}
+	return all, nil
+}
+
+func (w *attempt) reobserve(ctx context.Context, ref journal.Ref, r steps.Result) (steps.Observed, error) {
+	o := w.hold.observer(w)
+	defer o.close()
+	if err := o.recall(ctx, w.hold.h.Store, ref, w.n, w.number); err != nil {
+		return steps.Observed{}, err
+	}
+	o.ended(r)
+	select {
+	case seen := <-o.verdict:
+		return seen, ctx.Err()
+	case <-ctx.Done():
+		return steps.Observed{}, ctx.Err()
+	}
+}

@@ -123,6 +123,61 @@ func (p Planned) backoff(attempt int) time.Duration {
 // Preceding are the steps that a step follows, directly or not, by number.
 func (p Plan) Preceding(n int) []int { return slices.Sorted(maps.Keys(p.precedes(n))) }
 
+// Times is how often a step may be started in a run, at most, if nobody resolves
+// what is in doubt: its attempts, for each time that it may have its turn.
+func (p Plan) Times(n int) int { return p.turns(n) * p.attempts(n) }
+
+func (p Plan) attempts(n int) int {
+	if p.step(n).Irreversible {
+		return 1
+	}
+	return max(1, p.step(n).Attempts)
+}
+
+// turns is how often a step may have its turn: once, and again for each time that a
+// goto may lead back to it or before it; of a handler, for each turn of the steps
+// that lead to it.
+func (p Plan) turns(n int) int {
+	if p.step(n).Irreversible {
+		return 1
+	}
+	turns := 1
+	for to := range p.Steps {
+		if p.ledBackTo(to+1) && p.followers(to + 1)[n] {
+			turns += p.Steps[to].Ceiling
+		}
+	}
+	if !p.step(n).Handler {
+		return turns
+	}
+	turns = 0
+	for from, s := range p.Steps {
+		if !s.Handler && slices.Contains(s.targets(), n) {
+			turns += p.turns(from + 1)
+		}
+	}
+	return turns
+}
+
+// ledBackTo reports whether a goto leads back to a step.
+func (p Plan) ledBackTo(n int) bool {
+	return !p.step(n).Handler && slices.ContainsFunc(p.Steps, func(s Planned) bool { return slices.Contains(s.targets(), n) })
+}
+
+// targets are the steps that a step's gotos lead to.
+func (p Planned) targets() (all []int) {
+	actions := []Action{p.Then, p.OnFail}
+	for _, m := range slices.Concat(p.Verdicts, p.Observer) {
+		actions = append(actions, m.Action)
+	}
+	for _, a := range actions {
+		if a.Do == Goto {
+			all = append(all, a.To)
+		}
+	}
+	return all
+}
+
 // step is the plan of the step with a number.
 func (p Plan) step(n int) Planned { return p.Steps[n-1] }
 

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"net/http"
+	"path/filepath"
+
+	"github.com/stoplog/stoplog/internal/agent"
+	"github.com/stoplog/stoplog/internal/chat"
+	"github.com/stoplog/stoplog/internal/engine"
+	"github.com/stoplog/stoplog/internal/flow"
+	"github.com/stoplog/stoplog/internal/flow/claude"
+	"github.com/stoplog/stoplog/internal/dial"
+	"github.com/stoplog/stoplog/internal/journal"
+	"github.com/stoplog/stoplog/internal/journal/sqlite"
+	"github.com/stoplog/stoplog/internal/sandbox"
+)
+
+// openPlaybooks makes a host of playbooks under the profiles that there are. Its
+// steps do not see the folder of the journal.
+func openPlaybooks(store *sqlite.Store, agents *agent.Agents, door http.RoundTripper) (*flow.Host, error) {
+	deny := []string{filepath.Dir(store.Path())}
+	return flow.New(flow.Options{
+		Store: store, Run: sandbox.Run, Deny: deny, Dial: dial.Hosts,
+		Judge:    &claude.Driver{Door: door, Deny: deny, Dial: dial.Hosts},
+		Profiles: func(name string) (flow.Profile, error) { return flowProfile(agents, name) },
+	})
+}
+
+// flowProfile is a profile as playbooks see it.
+func flowProfile(agents *agent.Agents, name string) (flow.Profile, error) {
+	p, digest, err := agents.Profile(name)
+	if err != nil {
+		return flow.Profile{}, err
+	}
+	return flow.Profile{
+		Name: p.Name, Digest: digest, Capture: p.Capture, Evaluator: p.Evaluator, Guards: p.Output,
+		Expire: p.Expire, SecondPerson: p.SecondPerson,
+		Turn: func(text string, row journal.Run) (engine.Task, error) {
+			task, err := agents.Task(chat.Start{Tenant: row.Tenant, Profile: p.Name, By: row.Starter, Task: text})
+			task.Run, task.Parent, task.Workdir = row.Run, row.Parent, row.Workdir
+			return task, err
+		},
+	}, nil
+}

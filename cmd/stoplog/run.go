@@ -1,0 +1,322 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"github.com/stoplog/stoplog/internal/api"
+	"github.com/stoplog/stoplog/internal/chat"
+	"github.com/stoplog/stoplog/internal/diag"
+	"github.com/stoplog/stoplog/internal/dial"
+	"github.com/stoplog/stoplog/internal/flow"
+	"github.com/stoplog/stoplog/internal/journal"
+	"github.com/stoplog/stoplog/internal/journal/sqlite"
+)
+
+type runCommand struct {
+	journalFlags
+	Config  string            `placeholder:"FILE" help:"The configuration, in place of the one that would be found."`
+	Profile string            `placeholder:"NAME" help:"The profile that governs; without it, the default one."`
+	Root    string            `placeholder:"DIR" default:"." help:"The folder that the playbook works in: scopes and prompts are looked for there."`
+	Input   map[string]string `placeholder:"NAME=VALUE" mapsep:"none" help:"What the playbook is given; once for each input."`
+	From    string            `placeholder:"STEP" help:"Begin at a step: those before it are passed over, but for pauses."`
+	DryRun  bool              `help:"Show the plan, the scopes, and what it may cost at most, and run nothing."`
+	Report  []string          `placeholder:"FILE" help:"Write a report when it ends or waits: Markdown, or, to a file .xml, JUnit's."`
+	By      string            `placeholder:"NAME" help:"Who starts it; without it, the user of this process."`
+	JSON    bool              `help:"Give the events as JSON, one a line; of --dry-run the forecast."`
+	Observe string            `placeholder:"RUN" help:"Start nothing: put what a recorded run has of its steps to their observers again."`
+	File    string            `arg:"" help:"The playbook."`
+}
+
+func (*runCommand) Help() string {
+	return `Runs a playbook: commands in a sandbox that has each step's scope, questions to models whose answers are checked, pauses for a person. A file that does not check is not run.
+
+What the steps say and how they stand is talk, as it comes; how they ended is the result. At a terminal a pause is asked there; elsewhere the command ends with exit code 4, and the run goes on with stoplog approve or deny, and stoplog runs resume. A run whose process died goes on at the step that it was in, by a server that has the journal in hand, by the next stoplog run, or with stoplog runs resume; a step that may have taken effect is asked about first.
+
+The run is made of the files as they are now: what becomes of them later does not change it. SIGINT ends the run, a second one the command.
+
+` + journalHelp + `
+
+Examples:
+
+    stoplog run deploy.yaml --input target=staging
+    stoplog run deploy.yaml --dry-run
+    stoplog run deploy.yaml --report report.md --report junit.xml
+    stoplog run deploy.yaml --json | jq -r 'select(.event == "step") | .data | "\(.id) \(.state)"'
+    stoplog run deploy.yaml --observe run_01kc
+
+Exit codes: 0 the run completed, 1 error, or a step broke or the run was cancelled, 2 usage, or a file that does not check, 3 blocked by policy, 4 it waits for a person, 5 out of budget or time.`
+}
+
+func (c *runCommand) Run(w *world) error {
+	ctx := context.Background()
+	by, err := person(c.By, w)
+	if err != nil {
+		return err
+	}
+	request, closeRoot, err := c.request()
+	if err != nil {
+		return err
+	}
+	defer closeRoot()
+	request.Starter = by
+	if err := checkPlaybook(w, request); err != nil {
+		return err
+	}
+	if c.DryRun {
+		return c.foresee(w, request)
+	}
+	h, err := c.open(ctx, w)
+	if err != nil {
+		return err
+	}
+	play := &play{w: w, host: h, by: by, json: c.JSON, reports: c.Report}
+	if c.Observe != "" {
+		err = play.observe(ctx, request, c.Observe)
+	} else {
+		err = play.start(ctx, request)
+	}
+	return errors.Join(err, h.close())
+}
+
+// open takes the journal in hand, or shares it with whoever has.
+func (c *runCommand) open(ctx context.Context, w *world) (*host, error) {
+	conf, err := loadConfig(c.Config, w)
+	if err != nil {
+		return nil, err
+	}
+	path, err := c.path(w, conf)
+	if err != nil {
+		return nil, err
+	}
+	return openHost(ctx, path, true, func(s *sqlite.Store) (house, func() error, error) { return w.house(w, c.Config, s) })
+}
+
+// request is what is to be run, from the folder that it works in. The folder is
+// open until the returned function is called; no link leads out of it.
+func (c *runCommand) request() (r flow.Request, closeRoot func() error, err error) {
+	root, err := filepath.Abs(c.Root)
+	if err == nil {
+		root, err = filepath.EvalSymlinks(root)
+	}
+	if err != nil {
+		return r, nil, failf(exitUsage, "find the folder: %w", err)
+	}
+	file, err := filepath.Abs(c.File)
+	if err == nil {
+		file, err = filepath.EvalSymlinks(file)
+	}
+	if err != nil {
+		return r, nil, failf(exitUsage, "find the playbook: %w", err)
+	}
+	rel, err := filepath.Rel(root, file)
+	if err != nil || !filepath.IsLocal(rel) {
+		return r, nil, failf(exitUsage, "%s is not in the folder that it works in, %s", c.File, root).hint("name that folder with --root DIR")
+	}
+	tree, err := os.OpenRoot(root)
+	if err != nil {
+		return r, nil, failf(exitUsage, "open the folder: %w", err)
+	}
+	return flow.Request{
+		Profile: c.Profile, Root: root, Tree: tree.FS(), File: filepath.ToSlash(rel), Inputs: c.Input, From: c.From,
+	}, tree.Close, nil
+}
+
+// checkPlaybook says what is wrong with a playbook and what it is given: with all
+// that it calls.
+func checkPlaybook(w *world, r flow.Request) error {
+	_, err := flow.Prepare(r)
+	var mistakes diag.List
+	var input *flow.InputError
+	switch {
+	case errors.As(err, &mistakes):
+		return failf(exitUsage, "%w", mistakes).hint("see `stoplog lint --help`")
+	case errors.As(err, &input):
+		var f *failure
+		for line := range strings.Lines(input.Error()) {
+			if f == nil {
+				f = failf(exitUsage, "%s", strings.TrimSpace(line))
+			} else {
+				w.voice.sayf("%s", strings.TrimSpace(line))
+			}
+		}
+		return f.hint("give inputs with --input NAME=VALUE")
+	case errors.Is(err, fs.ErrNotExist), err != nil:
+		return failf(exitUsage, "%w", err)
+	}
+	return nil
+}
+
+// play is a run of a playbook under a person's eyes.
+type play struct {
+	w       *world
+	host    *host
+	by      string
+	json    bool
+	reports []string
+}
+
+// start starts a run, and sees it to its end or its rest.
+func (p *play) start(ctx context.Context, r flow.Request) error {
+	ref, err := p.host.flow.Start(ctx, r)
+	if err != nil {
+		return err
+	}
+	return p.see(ctx, ref, chat.Position{})
+}
+
+// see follows a run behind a place, asks what it asks, if somebody is there to be
+// asked, and says how it ended.
+func (p *play) see(ctx context.Context, ref journal.Ref, after chat.Position) error {
+	ctx, stop := p.interruptible(ctx, ref)
+	defer stop()
+	show := newTeller(p.w, p.json)
+	talk := p.talk()
+	var done chat.Done
+	for item, err := range flow.Follow(ctx, p.host.store, ref, after) {
+		if err != nil {
+			return err
+		}
+		if err := show.item(item); err != nil {
+			return err
+		}
+		d, ok := item.Event.(chat.Done)
+		if !ok {
+			continue
+		}
+		done = d
+		if !d.Waits() {
+			break
+		}
+		stale, err := p.stale(ctx, ref, item.At)
+		if err != nil {
+			return err
+		}
+		if stale {
+			continue
+		}
+		settled, err := p.ask(ctx, talk, d)
+		if err != nil {
+			return err
+		}
+		if !settled {
+			break
+		}
+	}
+	if err := errors.Join(show.end(), p.report(ctx, ref)); err != nil {
+		return err
+	}
+	return endOf(p.w, done)
+}
+
+// stale reports whether a run has gone on behind a pause.
+func (p *play) stale(ctx context.Context, ref journal.Ref, at chat.Position) (bool, error) {
+	row, err := p.host.store.Run(ctx, ref)
+	return err == nil && row.Tail.Seq > at.Seq, err
+}
+
+// ask asks what a run waits for. Where that is a part of it, the part's questions
+// are asked.
+func (p *play) ask(ctx context.Context, t *talk, d chat.Done) (bool, error) {
+	if !isTerminal(p.w.stdin) || p.json || t == nil {
+		return false, nil
+	}
+	if len(d.Approvals) == 0 && len(d.InDoubt) == 0 {
+		asked, err := p.parts(ctx, journal.ID(d.Run))
+		if err != nil {
+			return false, err
+		}
+		d.Approvals = asked
+	}
+	return t.settle(ctx, d)
+}
+
+// parts are the open questions of the runs that a run waits for.
+func (p *play) parts(ctx context.Context, run journal.ID) (all []chat.Approval, err error) {
+	rows, err := p.host.store.Runs(ctx, journal.RunQuery{Tenant: journal.DefaultTenant, Parent: run})
+	for _, row := range rows {
+		qs, qerr := p.host.store.Questions(ctx, journal.QuestionQuery{Tenant: journal.DefaultTenant, Run: row.Run, State: journal.QuestionPending})
+		err = errors.Join(err, qerr)
+		for _, q := range qs {
+			a := api.ApprovalOf(q)
+			all = append(all, chat.Approval{ID: a.ID, Digest: a.Digest, What: a.What, Expires: a.Expires})
+		}
+		below, berr := p.parts(ctx, row.Run)
+		all, err = append(all, below...), errors.Join(err, berr)
+	}
+	return all, err
+}
+
+// talk is a way to decide: through whoever answers on the journal's socket.
+func (p *play) talk() *talk {
+	path := socketOf(p.host.store.Path())
+	if len(path) > maxSocketPath {
+		return nil
+	}
+	return &talk{w: p.w, server: &api.Client{Transport: dial.Socket(path)}, by: p.by, ask: true, narrator: narrator{w: p.w}}
+}
+
+// interruptible turns a first SIGINT into the end of the run, and a second one into
+// the end of waiting for it.
+func (p *play) interruptible(ctx context.Context, ref journal.Ref) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals, over := make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(signals, os.Interrupt)
+	go func() {
+		defer close(over)
+		for wanted := false; ; wanted = true {
+			select {
+			case <-signals:
+			case <-ctx.Done():
+				return
+			}
+			if wanted {
+				cancel()
+				return
+			}
+			p.w.voice.sayf("ending run %s", ref.Run)
+			if err := p.host.engine.Cancel(ctx, ref, p.by); err != nil {
+				p.w.voice.sayf("%v", err)
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel()
+		<-over
+	}
+}
+
+// report writes the reports that are asked for.
+func (p *play) report(ctx context.Context, ref journal.Ref) error {
+	if len(p.reports) == 0 {
+		return nil
+	}
+	row, err := p.host.store.Run(ctx, ref)
+	if err != nil {
+		return err
+	}
+	_, state, err := flow.Items(ctx, p.host.store, ref)
+	if err != nil {
+		return err
+	}
+	for _, name := range p.reports {
+		write := flow.WriteMarkdown
+		if strings.HasSuffix(strings.ToLower(name), ".xml") {
+			write = flow.WriteJUnit
+		}
+		f, err := os.Create(name)
+		if err != nil {
+			return failf(exitError, "write a report: %w", err)
+		}
+		if err := errors.Join(write(f, row, state), f.Close()); err != nil {
+			return failf(exitError, "write a report: %w", err)
+		}
+	}
+	return nil
+}
