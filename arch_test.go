@@ -138,7 +138,8 @@ var rooms = map[string]room{
 		rooms: []string{
 			"examples", "govern", "guard", "guard/match", "guard/rules",
 			"internal/agent", "internal/allowance", "internal/api", "internal/approval", "internal/auth", "internal/budget", "internal/cassette", "internal/chat", "internal/config",
-			"internal/diag", "internal/dial", "internal/engine", "internal/engine/deferred", "internal/gateway", "internal/journal",
+			"internal/diag", "internal/dial", "internal/engine", "internal/engine/deferred", "internal/flow", "internal/flow/claude",
+			"internal/flow/steps", "internal/gateway", "internal/journal",
 			"internal/journal/sqlite", "internal/keep", "internal/prompt", "internal/requestlog", "internal/run", "internal/sandbox", "internal/seal", "internal/signal", "internal/sse",
 			"internal/wire", "playbook",
 		},

@@ -305,3 +305,23 @@ func (c conductor) Resume(ctx context.Context, ref journal.Ref) error {
 func (c conductor) Resolve(ctx context.Context, ref journal.Ref, r api.Resolution) error {
 	return c.Engine.Resolve(ctx, ref, engine.Resolution(r))
 }
+
+// share takes a journal in hand, or shares it with whoever has, and advances runs.
+func (f journalFlags) share(ctx context.Context, w *world, file string) (*host, error) {
+	conf, err := loadConfig(file, w)
+	if err != nil {
+		return nil, err
+	}
+	path, err := f.path(w, conf)
+	if err != nil {
+		return nil, err
+	}
+	ring, err := foundRing(w, conf)
+	if err != nil {
+		return nil, err
+	}
+	return openHost(ctx, path, ring, true, func(s *sqlite.Store) (house, func() error, error) {
+		h, err := openHome(w, conf, s, nil)
+		return h, h.close, err
+	})
+}

@@ -28,6 +28,9 @@ func (n *narrator) show(e chat.Event) error {
 	case chat.Run:
 		return n.talk("run %s, profile %s", e.ID, e.Profile)
 	case chat.Step:
+		if e.ID != "" {
+			return n.talk("%s", spokenStep(e))
+		}
 		if e.Step > 1 || n.all {
 			return n.talk("step %d", e.Step)
 		}

@@ -1,15 +1,14 @@
 package main
 
 import (
-	"net/http"
+	"context"
 	"path/filepath"
 
 	"github.com/stoplog/stoplog/internal/agent"
 	"github.com/stoplog/stoplog/internal/chat"
 	"github.com/stoplog/stoplog/internal/engine"
 	"github.com/stoplog/stoplog/internal/flow"
-	"github.com/stoplog/stoplog/internal/flow/claude"
-	"github.com/stoplog/stoplog/internal/dial"
+	"github.com/stoplog/stoplog/internal/flow/steps"
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/journal/sqlite"
 	"github.com/stoplog/stoplog/internal/sandbox"
@@ -17,13 +16,20 @@ import (
 
 // openPlaybooks makes a host of playbooks under the profiles that there are. Its
 // steps do not see the folder of the journal.
-func openPlaybooks(store *sqlite.Store, agents *agent.Agents, door http.RoundTripper) (*flow.Host, error) {
+func openPlaybooks(store *sqlite.Store, agents *agent.Agents) (*flow.Host, error) {
 	deny := []string{filepath.Dir(store.Path())}
 	return flow.New(flow.Options{
-		Store: store, Run: sandbox.Run, Deny: deny, Dial: dial.Hosts,
-		Judge:    &claude.Driver{Door: door, Deny: deny, Dial: dial.Hosts},
+		Store: store, Run: sandbox.Run, Deny: deny,
+		Judge:    nobodyToAsk{},
 		Profiles: func(name string) (flow.Profile, error) { return flowProfile(agents, name) },
 	})
+}
+
+// nobodyToAsk is a judge where no model can be asked.
+type nobodyToAsk struct{}
+
+func (nobodyToAsk) Judge(context.Context, flow.Inquiry) flow.Judgement {
+	return flow.Judgement{State: steps.Failed, Reason: "no model can be asked here yet"}
 }
 
 // flowProfile is a profile as playbooks see it.

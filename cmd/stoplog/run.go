@@ -3,19 +3,21 @@ package main
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/stoplog/stoplog/internal/api"
+	"github.com/stoplog/stoplog/internal/budget"
 	"github.com/stoplog/stoplog/internal/chat"
 	"github.com/stoplog/stoplog/internal/diag"
 	"github.com/stoplog/stoplog/internal/dial"
 	"github.com/stoplog/stoplog/internal/flow"
+	"github.com/stoplog/stoplog/internal/flow/steps"
 	"github.com/stoplog/stoplog/internal/journal"
-	"github.com/stoplog/stoplog/internal/journal/sqlite"
+	"github.com/stoplog/stoplog/playbook"
 )
 
 type runCommand struct {
@@ -84,17 +86,10 @@ func (c *runCommand) Run(w *world) error {
 	return errors.Join(err, h.close())
 }
 
-// open takes the journal in hand, or shares it with whoever has.
+// open takes the journal in hand, or shares it with whoever has, so that the run
+// goes on here.
 func (c *runCommand) open(ctx context.Context, w *world) (*host, error) {
-	conf, err := loadConfig(c.Config, w)
-	if err != nil {
-		return nil, err
-	}
-	path, err := c.path(w, conf)
-	if err != nil {
-		return nil, err
-	}
-	return openHost(ctx, path, true, func(s *sqlite.Store) (house, func() error, error) { return w.house(w, c.Config, s) })
+	return c.share(ctx, w, c.Config)
 }
 
 // request is what is to be run, from the folder that it works in. The folder is
@@ -130,12 +125,15 @@ func (c *runCommand) request() (r flow.Request, closeRoot func() error, err erro
 // checkPlaybook says what is wrong with a playbook and what it is given: with all
 // that it calls.
 func checkPlaybook(w *world, r flow.Request) error {
-	_, err := flow.Prepare(r)
+	created, err := flow.Prepare(r)
+	if err == nil {
+		return lint(w, r, created.Book)
+	}
 	var mistakes diag.List
 	var input *flow.InputError
 	switch {
 	case errors.As(err, &mistakes):
-		return failf(exitUsage, "%w", mistakes).hint("see `stoplog lint --help`")
+		return failf(exitUsage, "%w", mistakes).hint("see `stoplog lint %s`", r.File)
 	case errors.As(err, &input):
 		var f *failure
 		for line := range strings.Lines(input.Error()) {
@@ -146,10 +144,36 @@ func checkPlaybook(w *world, r flow.Request) error {
 			}
 		}
 		return f.hint("give inputs with --input NAME=VALUE")
-	case errors.Is(err, fs.ErrNotExist), err != nil:
-		return failf(exitUsage, "%w", err)
 	}
-	return nil
+	return failf(exitUsage, "%w", err)
+}
+
+// lint runs the checks over a playbook and those that it calls. What a check only
+// warns of is said, and no more.
+func lint(w *world, r flow.Request, book steps.Book) error {
+	var mistakes diag.List
+	for _, f := range book.Files {
+		if !strings.HasSuffix(f.Name, ".yaml") && !strings.HasSuffix(f.Name, ".yml") {
+			continue // a prompt, which is looked at with who names it
+		}
+		_, found := playbook.Lint(f.Name, []byte(f.Text), playbook.Options{Tree: r.Tree, Path: f.Name, Known: knownPin})
+		for _, finding := range found {
+			if finding.Severity == playbook.Warning && f.Name == r.File {
+				w.voice.sayf("%v (%s)", finding.Diagnostic, finding.Check)
+			}
+		}
+		mistakes = append(mistakes, found.Errors()...)
+	}
+	if len(mistakes) == 0 {
+		return nil
+	}
+	return failf(exitUsage, "%w", mistakes).hint("see `stoplog lint %s`", r.File)
+}
+
+// knownPin reports whether a pinned model has a price.
+func knownPin(p playbook.Pin) bool {
+	_, ok := budget.List().Of(p.Sent())
+	return ok
 }
 
 // play is a run of a playbook under a person's eyes.
@@ -193,11 +217,11 @@ func (p *play) see(ctx context.Context, ref journal.Ref, after chat.Position) er
 		if !d.Waits() {
 			break
 		}
-		stale, err := p.stale(ctx, ref, item.At)
+		moves, err := p.goesOn(ctx, ref, item.At, d)
 		if err != nil {
 			return err
 		}
-		if stale {
+		if moves {
 			continue
 		}
 		settled, err := p.ask(ctx, talk, d)
@@ -208,16 +232,43 @@ func (p *play) see(ctx context.Context, ref journal.Ref, after chat.Position) er
 			break
 		}
 	}
-	if err := errors.Join(show.end(), p.report(ctx, ref)); err != nil {
+	state, err := flow.StateOf(ctx, p.host.store, ref)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(show.end(flow.Steps(state)), p.report(ctx, ref, state)); err != nil {
 		return err
 	}
 	return endOf(p.w, done)
 }
 
-// stale reports whether a run has gone on behind a pause.
-func (p *play) stale(ctx context.Context, ref journal.Ref, at chat.Position) (bool, error) {
+// goesOn reports whether a run has gone on behind a pause, or is about to: what it
+// waited for has come.
+func (p *play) goesOn(ctx context.Context, ref journal.Ref, at chat.Position, d chat.Done) (bool, error) {
 	row, err := p.host.store.Run(ctx, ref)
-	return err == nil && row.Tail.Seq > at.Seq, err
+	if err != nil || row.Tail.Seq > at.Seq || row.CancelBy != "" {
+		return err == nil, err
+	}
+	for _, a := range d.Approvals {
+		q, err := p.host.store.Question(ctx, ref.Tenant, journal.ID(a.ID))
+		if err != nil {
+			return false, err
+		}
+		if q.State != journal.QuestionPending || !time.Now().Before(q.Expires) {
+			return true, nil
+		}
+	}
+	if len(d.Approvals)+len(d.InDoubt) > 0 {
+		return false, nil
+	}
+	parts, err := p.host.store.Runs(ctx, journal.RunQuery{Tenant: ref.Tenant, Parent: ref.Run})
+	for _, part := range parts {
+		switch part.Status {
+		case journal.WaitingApproval, journal.WaitingInput, journal.WaitingDecision:
+			return false, err
+		}
+	}
+	return err == nil, err
 }
 
 // ask asks what a run waits for. Where that is a part of it, the part's questions
@@ -244,7 +295,7 @@ func (p *play) parts(ctx context.Context, run journal.ID) (all []chat.Approval, 
 		err = errors.Join(err, qerr)
 		for _, q := range qs {
 			a := api.ApprovalOf(q)
-			all = append(all, chat.Approval{ID: a.ID, Digest: a.Digest, What: a.What, Expires: a.Expires})
+			all = append(all, chat.Approval{ID: string(a.ID), Digest: a.Digest, What: a.What, Expires: a.Expires})
 		}
 		below, berr := p.parts(ctx, row.Run)
 		all, err = append(all, below...), errors.Join(err, berr)
@@ -293,15 +344,11 @@ func (p *play) interruptible(ctx context.Context, ref journal.Ref) (context.Cont
 }
 
 // report writes the reports that are asked for.
-func (p *play) report(ctx context.Context, ref journal.Ref) error {
+func (p *play) report(ctx context.Context, ref journal.Ref, state steps.State) error {
 	if len(p.reports) == 0 {
 		return nil
 	}
 	row, err := p.host.store.Run(ctx, ref)
-	if err != nil {
-		return err
-	}
-	_, state, err := flow.Items(ctx, p.host.store, ref)
 	if err != nil {
 		return err
 	}
@@ -319,4 +366,16 @@ func (p *play) report(ctx context.Context, ref journal.Ref) error {
 		}
 	}
 	return nil
+}
+
+// beforePause is the place before a run's last pause; zero if there was none.
+func beforePause(items []chat.Item) (at chat.Position) {
+	var last chat.Position
+	for _, item := range items {
+		if d, ok := item.Event.(chat.Done); ok && d.Waits() {
+			at = last
+		}
+		last = item.At
+	}
+	return at
 }

@@ -19,7 +19,6 @@ type teller struct {
 	live bool // talk goes to a terminal
 
 	steps  map[int]chat.Step
-	order  []int
 	lines  map[string]string // by channel of a step: a line whose end has not come
 	status bool              // the last line is to be written over
 }
@@ -52,9 +51,6 @@ func (t *teller) item(item chat.Item) error {
 // step shows where a step stands, where that is news.
 func (t *teller) step(s chat.Step) {
 	before, known := t.steps[s.Step]
-	if !known {
-		t.order = append(t.order, s.Step)
-	}
 	t.steps[s.Step] = s
 	if known && before.State == s.State && before.Attempt == s.Attempt || s.State == "pending" {
 		return
@@ -125,14 +121,13 @@ func (t *teller) say(format string, args ...any) {
 }
 
 // end is the result: how the steps stand.
-func (t *teller) end() error {
+func (t *teller) end(all []chat.Step) error {
 	t.over()
 	if t.json {
 		return nil
 	}
 	table := tabwriter.NewWriter(t.w.stdout, 0, 0, 2, ' ', 0)
-	for _, n := range t.order {
-		s := t.steps[n]
+	for _, s := range all {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", s.ID, s.Type, s.State, diag.Line(s.Why))
 	}
 	return table.Flush()

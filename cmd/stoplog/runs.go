@@ -11,6 +11,7 @@ import (
 	"github.com/stoplog/stoplog/internal/api"
 	"github.com/stoplog/stoplog/internal/chat"
 	"github.com/stoplog/stoplog/internal/diag"
+	"github.com/stoplog/stoplog/internal/flow"
 	"github.com/stoplog/stoplog/internal/journal"
 )
 
@@ -31,7 +32,7 @@ type runsListCommand struct {
 	journalFlags
 	Status  string `placeholder:"STATUS" help:"Those that stand so: queued, running, waiting_approval, waiting_input, waiting_decision, completed, blocked, failed or cancelled."`
 	Session string `placeholder:"ID" help:"Those of a conversation."`
-	Kind    string `placeholder:"KIND" help:"Those of a kind: turn (of a conversation) or request (to the gateway, or of a turn to its model)."`
+	Kind    string `placeholder:"KIND" help:"Those of a kind: turn (of a conversation), playbook, or request (to the gateway, or of a turn to its model)."`
 	Limit   int    `default:"20" help:"At most so many."`
 	JSON    bool   `help:"Give each run as JSON, one a line."`
 }
@@ -53,8 +54,8 @@ func (c *runsListCommand) Run(w *world) error {
 	if st := journal.Status(c.Status); st != "" && !st.Known() {
 		return failf(exitUsage, "--status: unknown status %q", c.Status)
 	}
-	if k := journal.RunKind(c.Kind); k != "" && k != journal.TurnRun && k != journal.RequestRun {
-		return failf(exitUsage, "--kind: unknown kind %q: want turn or request", c.Kind)
+	if k := journal.RunKind(c.Kind); k != "" && k != journal.TurnRun && k != journal.RequestRun && k != journal.PlaybookRun {
+		return failf(exitUsage, "--kind: unknown kind %q: want turn, playbook or request", c.Kind)
 	}
 	if c.Limit < 1 {
 		return failf(exitUsage, "--limit: want 1 or more")
@@ -144,7 +145,11 @@ func (c *runsShowCommand) Run(w *world) error {
 	if err != nil {
 		return err
 	}
-	items, err := chat.Items(ctx, store, ref)
+	read := chat.Items
+	if row.Kind == journal.PlaybookRun {
+		read = flow.Items
+	}
+	items, err := read(ctx, store, ref)
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/stoplog/stoplog/internal/api"
 	"github.com/stoplog/stoplog/internal/chat"
+	"github.com/stoplog/stoplog/internal/engine"
+	"github.com/stoplog/stoplog/internal/flow"
+	"github.com/stoplog/stoplog/internal/journal"
 	loop "github.com/stoplog/stoplog/internal/run"
 )
 
@@ -14,7 +18,7 @@ type runsResumeCommand struct {
 	Retry   bool    `xor:"choice" help:"Of a call in doubt: run it again."`
 	Done    *string `xor:"choice" placeholder:"TEXT" help:"Of a call in doubt: it has taken effect, and this is its result."`
 	Abandon bool    `xor:"choice" help:"Of a call in doubt: end the run."`
-	Call    int     `placeholder:"N" help:"Which call of the step, where several are in doubt."`
+	Call    int     `placeholder:"N" help:"Which call of the step, or which step of a playbook by its number, where several are in doubt."`
 	By      string  `placeholder:"NAME" help:"Who says so; without it, the user of this process."`
 	JSON    bool    `help:"Give the events as JSON, one a line."`
 }
@@ -45,11 +49,18 @@ func (c *runsResumeCommand) Run(w *world) error {
 		return err
 	}
 	ref, err := c.find(ctx, store)
+	var row journal.Run
+	if err == nil {
+		row, err = store.Run(ctx, ref)
+	}
 	if cerr := store.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
 		return err
+	}
+	if row.Kind == journal.PlaybookRun {
+		return c.playbook(ctx, w, ref, by)
 	}
 	server, hangUp, err := reach(ctx, w, c.journalFlags, c.Config)
 	if err != nil {
@@ -69,6 +80,37 @@ func (c *runsResumeCommand) Run(w *world) error {
 		return refused(err)
 	}
 	return endOf(w, d)
+}
+
+// playbook goes on with a playbook's run, here.
+func (c *runsResumeCommand) playbook(ctx context.Context, w *world, ref journal.Ref, by string) error {
+	h, err := c.share(ctx, w, c.Config)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.play(ctx, &play{w: w, host: h, by: by, json: c.JSON}, ref), h.close())
+}
+
+func (c *runsResumeCommand) play(ctx context.Context, p *play, ref journal.Ref) error {
+	items, err := flow.Items(ctx, p.host.store, ref)
+	if err != nil {
+		return err
+	}
+	body, doubt := c.resolution(p.by)
+	switch {
+	case doubt:
+		r := engine.Resolution{Step: c.Call, By: p.by, Text: body.Text}
+		if err := r.Choice.UnmarshalText([]byte(body.Choice)); err != nil {
+			return err
+		}
+		err = p.host.engine.Resolve(ctx, ref, r)
+	default:
+		err = conductor{Engine: p.host.engine}.Resume(ctx, ref)
+	}
+	if err != nil {
+		return refused(err)
+	}
+	return p.see(ctx, ref, beforePause(items))
 }
 
 // resolution is what is said of a call in doubt; false if nothing is.

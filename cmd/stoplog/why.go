@@ -9,6 +9,8 @@ import (
 
 	"github.com/stoplog/stoplog/internal/chat"
 	"github.com/stoplog/stoplog/internal/diag"
+	"github.com/stoplog/stoplog/internal/flow"
+	"github.com/stoplog/stoplog/internal/journal"
 )
 
 type whyCommand struct {
@@ -42,7 +44,15 @@ func (c *whyCommand) Run(w *world) error {
 	if err != nil {
 		return err
 	}
-	a, err := chat.AccountOf(ctx, store, ref)
+	row, err := store.Run(ctx, ref)
+	if err != nil {
+		return err
+	}
+	read := chat.AccountOf
+	if row.Kind == journal.PlaybookRun {
+		read = flow.AccountOf
+	}
+	a, err := read(ctx, store, ref)
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func entry(rec journal.Record, before run.State) (Entry, bool, error) {
 		e.Text += " (too late: " + why.Error() + ")"
 	}
 	if judged, ok := event.(run.StepEvaluated); ok {
-		e.Signals = signals(judged.Evaluation)
+		e.Signals = SignalsOf(judged.Evaluation)
 	}
 	return e, true, nil
 }
@@ -201,7 +201,8 @@ func judged(e run.StepEvaluated) string {
 	return fmt.Sprintf("%s was evaluated: %s, by %s", what, worst.Result, worst.Signal)
 }
 
-func signals(e signal.Evaluation) (all []Signal) {
+// SignalsOf is what the signals of an evaluation said.
+func SignalsOf(e signal.Evaluation) (all []Signal) {
 	for _, r := range e.Reports {
 		all = append(all, Signal{
 			Signal: r.Signal, Mode: r.Mode.String(), Result: r.Result.String(), Would: r.Would(),

@@ -32,21 +32,21 @@ type ForecastModel struct {
 
 // ForecastStep is what a step may come to.
 type ForecastStep struct {
-	ID       string        `json:"id"`
-	Type     steps.Type    `json:"type"`
-	After    []string      `json:"after,omitempty"`
-	Handler  bool          `json:"handler,omitempty"`
-	When     string        `json:"when,omitempty"`
-	Effect   string        `json:"effect,omitempty"`
-	Touches  []string      `json:"touches,omitempty"`
-	Command  []string      `json:"command,omitempty"` // its words, as they are written
-	Calls    string        `json:"calls,omitempty"`   // the playbook
-	Scope    Scope         `json:"scope"`
-	Times    int           `json:"max_times"` // how often it may be started
-	Timeout  string        `json:"timeout,omitempty"`
-	Asks     *ForecastAsk  `json:"asks,omitempty"`
-	Observer *ForecastAsk  `json:"observer,omitempty"`
-	Part     *Forecast     `json:"part,omitempty"` // of the playbook that it calls
+	ID       string       `json:"id"`
+	Type     steps.Type   `json:"type"`
+	After    []string     `json:"after,omitempty"`
+	Handler  bool         `json:"handler,omitempty"`
+	When     string       `json:"when,omitempty"`
+	Effect   string       `json:"effect,omitempty"`
+	Touches  []string     `json:"touches,omitempty"`
+	Command  []string     `json:"command,omitempty"` // its words, as they are written
+	Calls    string       `json:"calls,omitempty"`   // the playbook
+	Scope    Scope        `json:"scope"`
+	Times    int          `json:"max_times"` // how often it may be started
+	Timeout  string       `json:"timeout,omitempty"`
+	Asks     *ForecastAsk `json:"asks,omitempty"`
+	Observer *ForecastAsk `json:"observer,omitempty"`
+	Part     *Forecast    `json:"part,omitempty"` // of the playbook that it calls
 }
 
 // ForecastAsk is a question to a model.

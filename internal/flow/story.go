@@ -136,6 +136,7 @@ func (s *Story) rest() chat.Done {
 		switch id := s.state.Plan.Steps[i].ID; {
 		case p.Stage == steps.Open:
 			d.Approvals = append(d.Approvals, s.approval(i+1))
+			d.Message = fmt.Sprintf("The step %s waits for a person.", id)
 		case p.Stage == steps.InDoubt:
 			d.InDoubt = append(d.InDoubt, chat.Tool{Step: i + 1, Call: 1, Tool: id, State: chat.ToolInDoubt})
 			d.Message = fmt.Sprintf("The step %s was begun, and nobody knows how it ended: a person must say.", id)
@@ -199,24 +200,24 @@ func Follow(ctx context.Context, store journal.Store, ref journal.Ref, after cha
 }
 
 // Items is the story of a run as far as it has come.
-func Items(ctx context.Context, store journal.Reader, ref journal.Ref) ([]chat.Item, steps.State, error) {
+func Items(ctx context.Context, store journal.Reader, ref journal.Ref) ([]chat.Item, error) {
 	row, err := store.Run(ctx, ref)
 	if err != nil {
-		return nil, steps.State{}, err
+		return nil, err
 	}
 	s := NewStory(row)
 	var all []chat.Item
 	for rec, err := range store.Events(ctx, ref, 0) {
 		if err != nil {
-			return nil, s.state, err
+			return nil, err
 		}
 		items, err := s.Take(rec)
 		if err != nil {
-			return nil, s.state, err
+			return nil, err
 		}
 		all = append(all, items...)
 	}
-	return all, s.state, nil
+	return all, nil
 }
 
 // StateOf reads a playbook's run.
