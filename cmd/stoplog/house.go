@@ -112,7 +112,7 @@ func openHome(w *world, conf *config.Config, store *sqlite.Store, tapes func(key
 		h.book.Close()
 		return home{}, errors.Join(err, h.door.Close())
 	}
-	if h.flow, err = openPlaybooks(store, h.Agents); err != nil {
+	if h.flow, err = openPlaybooks(store, h.Agents, h.door); err != nil {
 		return home{}, errors.Join(err, h.door.Close())
 	}
 	return h, nil

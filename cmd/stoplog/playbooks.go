@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"net"
+	"net/http"
 	"path/filepath"
 
 	"github.com/stoplog/stoplog/internal/agent"
 	"github.com/stoplog/stoplog/internal/chat"
+	"github.com/stoplog/stoplog/internal/dial"
 	"github.com/stoplog/stoplog/internal/engine"
 	"github.com/stoplog/stoplog/internal/flow"
-	"github.com/stoplog/stoplog/internal/flow/steps"
+	"github.com/stoplog/stoplog/internal/flow/claude"
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/journal/sqlite"
 	"github.com/stoplog/stoplog/internal/sandbox"
@@ -16,20 +19,16 @@ import (
 
 // openPlaybooks makes a host of playbooks under the profiles that there are. Its
 // steps do not see the folder of the journal.
-func openPlaybooks(store *sqlite.Store, agents *agent.Agents) (*flow.Host, error) {
+func openPlaybooks(store *sqlite.Store, agents *agent.Agents, door http.RoundTripper) (*flow.Host, error) {
 	deny := []string{filepath.Dir(store.Path())}
+	reach := func(hosts []string) func(context.Context, string, string) (net.Conn, error) {
+		return dial.Hosts(hosts...)
+	}
 	return flow.New(flow.Options{
-		Store: store, Run: sandbox.Run, Deny: deny,
-		Judge:    nobodyToAsk{},
+		Store: store, Run: sandbox.Run, Deny: deny, Dial: dial.Hosts,
+		Judge:    &claude.Driver{Door: door, Deny: deny, Dial: reach},
 		Profiles: func(name string) (flow.Profile, error) { return flowProfile(agents, name) },
 	})
-}
-
-// nobodyToAsk is a judge where no model can be asked.
-type nobodyToAsk struct{}
-
-func (nobodyToAsk) Judge(context.Context, flow.Inquiry) flow.Judgement {
-	return flow.Judgement{State: steps.Failed, Reason: "no model can be asked here yet"}
 }
 
 // flowProfile is a profile as playbooks see it.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -24,7 +25,7 @@ type runCommand struct {
 	journalFlags
 	Config  string            `placeholder:"FILE" help:"The configuration, in place of the one that would be found."`
 	Profile string            `placeholder:"NAME" help:"The profile that governs; without it, the default one."`
-	Root    string            `placeholder:"DIR" default:"." help:"The folder that the playbook works in: scopes and prompts are looked for there."`
+	Root    string            `placeholder:"DIR" help:"The folder that the playbook works in, where prompts and scopes begin (default: this folder, if the file is in it, else the file's own)."`
 	Input   map[string]string `placeholder:"NAME=VALUE" mapsep:"none" help:"What the playbook is given; once for each input."`
 	From    string            `placeholder:"STEP" help:"Begin at a step: those before it are passed over, but for pauses."`
 	DryRun  bool              `help:"Show the plan, the scopes, and what it may cost at most, and run nothing."`
@@ -95,21 +96,18 @@ func (c *runCommand) open(ctx context.Context, w *world) (*host, error) {
 // request is what is to be run, from the folder that it works in. The folder is
 // open until the returned function is called; no link leads out of it.
 func (c *runCommand) request() (r flow.Request, closeRoot func() error, err error) {
-	root, err := filepath.Abs(c.Root)
-	if err == nil {
-		root, err = filepath.EvalSymlinks(root)
-	}
-	if err != nil {
-		return r, nil, failf(exitUsage, "find the folder: %w", err)
-	}
-	file, err := filepath.Abs(c.File)
-	if err == nil {
-		file, err = filepath.EvalSymlinks(file)
-	}
+	file, err := realPath(c.File)
 	if err != nil {
 		return r, nil, failf(exitUsage, "find the playbook: %w", err)
 	}
+	root, err := realPath(cmp.Or(c.Root, "."))
+	if err != nil {
+		return r, nil, failf(exitUsage, "find the folder: %w", err)
+	}
 	rel, err := filepath.Rel(root, file)
+	if c.Root == "" && (err != nil || !filepath.IsLocal(rel)) {
+		root, rel, err = filepath.Dir(file), filepath.Base(file), nil
+	}
 	if err != nil || !filepath.IsLocal(rel) {
 		return r, nil, failf(exitUsage, "%s is not in the folder that it works in, %s", c.File, root).hint("name that folder with --root DIR")
 	}
@@ -120,6 +118,15 @@ func (c *runCommand) request() (r flow.Request, closeRoot func() error, err erro
 	return flow.Request{
 		Profile: c.Profile, Root: root, Tree: tree.FS(), File: filepath.ToSlash(rel), Inputs: c.Input, From: c.From,
 	}, tree.Close, nil
+}
+
+// realPath is where a file or folder really is.
+func realPath(name string) (string, error) {
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(abs)
 }
 
 // checkPlaybook says what is wrong with a playbook and what it is given: with all
@@ -151,12 +158,15 @@ func checkPlaybook(w *world, r flow.Request) error {
 // lint runs the checks over a playbook and those that it calls. What a check only
 // warns of is said, and no more.
 func lint(w *world, r flow.Request, book steps.Book) error {
+	prices := budget.List()
 	var mistakes diag.List
 	for _, f := range book.Files {
 		if !strings.HasSuffix(f.Name, ".yaml") && !strings.HasSuffix(f.Name, ".yml") {
 			continue // a prompt, which is looked at with who names it
 		}
-		_, found := playbook.Lint(f.Name, []byte(f.Text), playbook.Options{Tree: r.Tree, Path: f.Name, Known: knownPin})
+		_, found := playbook.Lint(f.Name, []byte(f.Text), playbook.Options{
+			Tree: r.Tree, Path: f.Name, Known: func(p playbook.Pin) bool { _, ok := prices.Of(p.Sent()); return ok },
+		})
 		for _, finding := range found {
 			if finding.Severity == playbook.Warning && f.Name == r.File {
 				w.voice.sayf("%v (%s)", finding.Diagnostic, finding.Check)
@@ -168,12 +178,6 @@ func lint(w *world, r flow.Request, book steps.Book) error {
 		return nil
 	}
 	return failf(exitUsage, "%w", mistakes).hint("see `stoplog lint %s`", r.File)
-}
-
-// knownPin reports whether a pinned model has a price.
-func knownPin(p playbook.Pin) bool {
-	_, ok := budget.List().Of(p.Sent())
-	return ok
 }
 
 // play is a run of a playbook under a person's eyes.

@@ -109,7 +109,7 @@ func (w *attempt) spec(work *playbook.Run, scope *playbook.Scope) (sandbox.Spec,
 		Deny: w.hold.h.Deny, Limits: sandbox.Limits{Wall: defaultTimeout, Output: maxOutput},
 	}
 	if dial := w.hold.h.Dial; dial != nil && len(spec.Scope.Hosts) > 0 {
-		spec.Dial = dial(spec.Scope.Hosts)
+		spec.Dial = dial(spec.Scope.Hosts...)
 	}
 	for _, word := range work.Argv {
 		arg, err := sc.word(word)

@@ -29,7 +29,7 @@ type Options struct {
 	// Tickets takes what observers find odd; nil: it is on record and nowhere else.
 	Tickets Tickets
 	// Dial gives the way to the hosts that a step may reach; nil: steps reach none.
-	Dial func(hosts []string) func(ctx context.Context, network, address string) (net.Conn, error)
+	Dial func(hosts ...string) func(ctx context.Context, network, address string) (net.Conn, error)
 	// Deny are places that no step sees, such as the state directory.
 	Deny []string
 	// Destroys says what a command would destroy, as the checks of playbooks see it;
