@@ -1,8 +1,10 @@
 package playbook
 
+import "slices"
+
 var gotoCheck = &CheckDoc{
 	ID: "goto", Summary: "a goto that leads nowhere, or forward",
-	Explain: `A goto leads to a handler (handler: true), which runs only then, or back to a step that the step with the goto follows, or to itself. It does not skip ahead: what would be skipped may be a pause. then belongs to a handler: it says what follows it.`,
+	Explain: `A goto leads to a handler (handler: true), which runs only then, or back to a step that the step with the goto follows, or to itself. From a handler it leads back to what every step that goes to the handler follows. It does not skip ahead: what would be skipped may be a pause. then belongs to a handler: it says what follows it.`,
 	run: func(l *linter) {
 		ids := l.graph.ids()
 		for i, s := range l.Steps {
@@ -18,11 +20,18 @@ var gotoCheck = &CheckDoc{
 				switch {
 				case !ok:
 					l.errorf(id.Span, suggestion(id.Value, ids), "there is no step %q", id.Value)
-				case l.graph.handler(to), to == i, l.graph.follows(i, to):
+				case l.graph.handler(to), l.graph.back(i, to):
 				default:
-					l.errorf(id.Span, "write handler: true at that step, or needs", "step %q does not follow step %q, and that is no handler", s.ID.Value, id.Value)
+					l.errorf(id.Span, "write handler: true at that step, or needs", "this does not lead back: not every way to step %q begins behind step %q, and that is no handler", s.ID.Value, id.Value)
 				}
 			}
 		}
 	},
+}
+
+// back says whether a goto from one step to another leads back, whatever step it
+// began at.
+func (g *graph) back(from, to int) bool {
+	origins := g.origins(from)
+	return len(origins) > 0 && !slices.ContainsFunc(origins, func(o int) bool { return o != to && !g.follows(o, to) })
 }

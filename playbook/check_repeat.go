@@ -19,10 +19,15 @@ var repeatCheck = &CheckDoc{
 		}
 		for _, j := range l.graph.gotos {
 			for _, i := range irreversible {
-				if l.repeats(j, i) {
+				if l.graph.repeats(j, i) {
 					l.errorf(j.action.Span, "lead back to a step behind it, or let it fail", "this leads back to %q, and so does step %q again, which is irreversible", l.Steps[j.to].ID.Value, l.Steps[i].ID.Value)
 					break
 				}
+			}
+		}
+		for _, i := range irreversible {
+			if o := l.graph.shared(i); o >= 0 {
+				l.errorf(l.Steps[i].at(), "give each step a handler of its own", "handler %q is irreversible, and is done again when step %q goes to it too", l.Steps[i].ID.Value, l.Steps[o].ID.Value)
 			}
 		}
 	},
@@ -31,9 +36,8 @@ var repeatCheck = &CheckDoc{
 // repeats says whether a goto can do an irreversible step a second time: the
 // step is the goto's target or follows it, and may have begun when the goto is
 // taken, which is not so where it follows the step at which it all began. A
-// handler is done again where a goto to it is in a loop.
-func (l *linter) repeats(j jump, i int) bool {
-	g := l.graph
+// handler is done again where a goto to it is in a loop; see shared beside that.
+func (g *graph) repeats(j jump, i int) bool {
 	switch {
 	case i == j.to && g.handler(i):
 		return g.follows(j.from, i)
@@ -71,4 +75,42 @@ func (g *graph) origins(i int) (found []int) {
 		}
 	}
 	return found
+}
+
+// shared gives a step whose goto may do a handler a second time, after another
+// step's goto to it; -1 if there is none. Where the handler ends the way of the
+// step that it is for, what follows that step goes to nothing any more, so two
+// steps of which one follows the other do not both come to it.
+func (g *graph) shared(h int) int {
+	if !g.handler(h) {
+		return -1
+	}
+	origins := g.origins(h)
+	goesOn := g.goesOn(h)
+	for k, o := range origins {
+		if k > 0 && (goesOn || !g.follows(o, origins[k-1]) && !g.follows(origins[k-1], o)) {
+			return o
+		}
+		goesOn = goesOn || g.steps[o].lifts()
+	}
+	return -1
+}
+
+// goesOn says whether a run may go on behind a handler, or behind one that it
+// goes to.
+func (g *graph) goesOn(h int) bool {
+	seen := map[int]bool{h: true}
+	for queue := []int{h}; len(queue) > 0; queue = queue[1:] {
+		s := g.steps[queue[0]]
+		if !s.Handler.Value || s.Then != nil && s.Then.Do == DoContinue {
+			return true
+		}
+		for _, j := range g.from[queue[0]] {
+			if to := g.gotos[j].to; !seen[to] {
+				seen[to] = true
+				queue = append(queue, to)
+			}
+		}
+	}
+	return false
 }

@@ -255,7 +255,11 @@ func sqlDestroys(c command) string {
 		return " "
 	}
 	for _, a := range c.args {
-		text := sqlNotes.ReplaceAllString(a.text, " ")
+		text := a.text
+		if flag, value, ok := strings.Cut(text, "="); ok && strings.HasPrefix(flag, "--") {
+			text = value // its dashes begin no comment
+		}
+		text = sqlNotes.ReplaceAllString(text, " ")
 		if m := sqlDrop.FindString(text); m != "" {
 			return strings.ToUpper(strings.Join(strings.Fields(m)[:min(2, len(strings.Fields(m)))], " "))
 		}

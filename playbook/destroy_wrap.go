@@ -54,6 +54,9 @@ func unwrap(c command) (inner [][]arg, ok bool) {
 		return nil, false
 	}
 	rest := c.args
+	if c.name == "xargs" || c.name == "parallel" {
+		rest = append(slices.Clone(rest), arg{}) // what it reads
+	}
 	skip := operands[c.name]
 	for len(rest) > 0 {
 		a := rest[0].text
