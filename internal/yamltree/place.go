@@ -22,7 +22,7 @@ func Place(lines []string, at diag.Span, offset int) diag.Span {
 	w := walk{lines: lines, at: at}
 	switch c := line[at.Col-1]; c {
 	case '|', '>':
-		return w.block(offset)
+		return w.block(offset, c == '>')
 	case '"', '\'':
 		return w.flow(offset, at.Col, c)
 	default:
@@ -96,9 +96,10 @@ func escape(rs []rune) (runes, bytes int) {
 	return min(2+digits, len(rs)), max(1, utf8.RuneLen(value))
 }
 
-// block walks a scalar in | or > style: its lines begin after the longest common
-// indentation. In > style a single line end is a space, of the same length.
-func (w walk) block(offset int) diag.Span {
+// block walks a scalar in | or > style: its lines begin after the indentation of
+// the first that is not empty. In > style, folded, a line end is a space, of the
+// same length, and of a line end and empty lines only these count.
+func (w walk) block(offset int, folded bool) diag.Span {
 	indent := -1
 	for n := w.at.Line + 1; n <= len(w.lines); n++ {
 		line := w.lines[n-1]
@@ -115,10 +116,13 @@ func (w walk) block(offset int) diag.Span {
 			body = line[indent:]
 		}
 		if offset <= len(body) {
-			offset = max(0, offset)
-			return w.to(n, indent+utf8.RuneCountInString(body[:offset])+1)
+			col := min(indent, len(line)) + utf8.RuneCountInString(body[:max(0, offset)]) + 1
+			return w.to(n, col)
 		}
 		offset -= len(body) + 1
+		if folded && body != "" && n < len(w.lines) && strings.TrimSpace(w.lines[n]) == "" {
+			n++ // the first empty line is the line end
+		}
 	}
 	return w.at
 }
