@@ -17,6 +17,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 
 	"github.com/stoplog/stoplog/internal/api"
+	"github.com/stoplog/stoplog/internal/budget"
 	"github.com/stoplog/stoplog/internal/chat"
 	"github.com/stoplog/stoplog/internal/config"
 	"github.com/stoplog/stoplog/internal/dial"
@@ -128,10 +129,14 @@ func (h *host) openQueue(ctx context.Context) (err error) {
 
 // handler is the control interface.
 func (h *host) handler(agents house) *api.Server {
-	return api.New(api.Options{
+	options := api.Options{
 		Store: h.store, Engine: conductor{h.engine, agents}, Live: liveText{h.engine},
-		IDs: journal.NewIDs(time.Now, rand.Reader),
-	})
+		IDs: journal.NewIDs(time.Now, rand.Reader), Ledger: h.store.Budgets(),
+	}
+	if limited, ok := agents.(interface{ Envelopes() []budget.Envelope }); ok {
+		options.Envelopes = limited.Envelopes()
+	}
+	return api.New(options)
 }
 
 // closeIn is how long tool calls that are under way may take when the host ends.

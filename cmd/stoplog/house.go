@@ -13,6 +13,7 @@ import (
 	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/internal/agent"
 	"github.com/stoplog/stoplog/internal/allowance"
+	"github.com/stoplog/stoplog/internal/budget"
 	"github.com/stoplog/stoplog/internal/cassette"
 	"github.com/stoplog/stoplog/internal/config"
 	"github.com/stoplog/stoplog/internal/flow"
@@ -31,6 +32,7 @@ type home struct {
 	door  *govern.Transport
 	log   *requestlog.Log
 	book  *allowance.Book
+	purse *budget.Purse
 	tapes *cassette.Recorder // nil where nothing is recorded
 	flow  *flow.Host
 }
@@ -45,7 +47,18 @@ func (h home) close() error {
 	if h.tapes != nil {
 		h.tapes.Close()
 	}
+	if h.purse != nil {
+		err = errors.Join(err, h.purse.Close())
+	}
 	return err
+}
+
+// Envelopes are the budgets that hold here.
+func (h home) Envelopes() []budget.Envelope {
+	if h.purse == nil {
+		return nil
+	}
+	return h.purse.Envelopes()
 }
 
 // Hold says under whose name requests are held in the journal.
@@ -98,19 +111,22 @@ func openHome(w *world, conf *config.Config, store *sqlite.Store, tapes func(key
 	if h.book, err = allowance.Open(context.Background(), store, journal.DefaultTenant); err != nil {
 		return home{}, failf(exitError, "%w", err)
 	}
-	profiles, err := agentProfiles(conf, guards, h.book)
-	if err != nil {
+	if h.purse, err = openPurse(w, conf, store); err != nil {
 		h.book.Close()
 		return home{}, err
 	}
-	kept := govern.Config{Record: h.log.Record, Values: values(store)}
+	profiles, err := agentProfiles(conf, guards, h.book, h.purse)
+	if err != nil {
+		h.book.Close()
+		return home{}, errors.Join(err, h.purse.Close())
+	}
+	kept := govern.Config{Record: h.log.Record, Values: values(store), Purse: h.purse}
 	if h.door, err = openDoor(conf, found, guards, h.book, kept, h.tapes); err != nil {
 		h.book.Close()
-		return home{}, failf(exitUsage, "%w", err)
+		return home{}, errors.Join(failf(exitUsage, "%w", err), h.purse.Close())
 	}
 	if h.Agents, err = agent.New(h.door, store, workdir, profiles...); err != nil {
-		h.book.Close()
-		return home{}, errors.Join(err, h.door.Close())
+		return home{}, errors.Join(err, h.close())
 	}
 	if h.flow, err = openPlaybooks(store, h.Agents, h.door); err != nil {
 		return home{}, errors.Join(err, h.door.Close())
@@ -128,10 +144,10 @@ func values(store *sqlite.Store) govern.Values {
 }
 
 // agentProfiles are the profiles that can run agents, the default one first.
-func agentProfiles(conf *config.Config, guards map[string]guard.Guard, book *allowance.Book) ([]agent.Profile, error) {
+func agentProfiles(conf *config.Config, guards map[string]guard.Guard, book *allowance.Book, purse *budget.Purse) ([]agent.Profile, error) {
 	var all []agent.Profile
 	for _, p := range conf.Profiles {
-		evaluator, err := signal.New(signal.Options{Enforced: p.Signals, StepCap: p.Limits.MaxIterations})
+		evaluator, err := signal.New(signal.Options{Enforced: p.Signals, StepCap: p.Limits.MaxIterations, Budgets: levels(purse, p)})
 		if err != nil {
 			return nil, fmt.Errorf("profile %s: %w", p.Name, err)
 		}

@@ -38,6 +38,7 @@ type commands struct {
 	SealKey     sealKeyCommand     `cmd:"" help:"Make a key that seals what is kept."`
 	Allow       allowCommand       `cmd:"" help:"Let pass something that a rule finds, for some time."`
 	Audit       auditCommand       `cmd:"" help:"Check the journal, or give it away."`
+	Budget      budgetCommand      `cmd:"" help:"Say what was spent on a day, and what may be."`
 	Keys        keysCommand        `cmd:"" help:"Make, list and revoke the keys that callers show."`
 	Guard       guardCommand       `cmd:"" help:"Filter stdin to stdout, and replace what must not pass."`
 	Lint        lintCommand        `cmd:"" help:"Check playbooks."`

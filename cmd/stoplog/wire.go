@@ -73,7 +73,7 @@ func openDoor(conf *config.Config, found config.Secrets, guards map[string]guard
 		cfg.Profiles = append(cfg.Profiles, govern.Profile{
 			Name: p.Name, Upstreams: p.Upstreams, Models: models, Tools: toolRules(p),
 			Input: members(guards, p.Input), Output: members(guards, p.Output), Reversible: reversible(p.Input), MaxHold: int64(p.MaxHoldBytes),
-			Allowed: book.For(p.Name),
+			Allowed: book.For(p.Name), ReserveTokens: p.ReserveTokens,
 		})
 	}
 	return govern.Open(cfg)

@@ -8,6 +8,7 @@
 //	GET  /v1/runs/{run}/events          its events, from an id on
 //	POST /v1/runs/{run}/cancel          end it
 //	POST /v1/runs/{run}/resolve         say what became of a call in doubt
+//	GET  /v1/budgets                    what was spent on a day, and what may be
 //	GET  /v1/approvals                  questions to people
 //	GET  /v1/approvals/{id}             one, with all that a decision binds to
 //	POST /v1/approvals/{id}/approve     yes
@@ -51,6 +52,7 @@ import (
 
 	"github.com/stoplog/stoplog/internal/approval"
 	"github.com/stoplog/stoplog/internal/auth"
+	"github.com/stoplog/stoplog/internal/budget"
 	"github.com/stoplog/stoplog/internal/chat"
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/run"
@@ -81,6 +83,9 @@ type Options struct {
 	Engine Engine
 	IDs    *journal.IDs
 	Tenant string // empty: journal.DefaultTenant
+	// Ledger and Envelopes are the budgets; a nil Ledger: there are none to show.
+	Ledger    budget.Ledger
+	Envelopes []budget.Envelope
 	// Live gives text sooner than the store has it; nil: streams wait for the store.
 	Live chat.Live
 	// Heartbeat is how long a stream is silent; 0 is 15 seconds.
@@ -158,6 +163,7 @@ type route struct {
 func (s *Server) routes() []route {
 	return []route{
 		{auth.Operate, "POST", "/chat/stream", s.chat},
+		{auth.Read, "GET", "/v1/budgets", s.listBudgets},
 		{auth.Read, "GET", "/v1/runs", s.listRuns},
 		{auth.Read, "GET", "/v1/runs/{run}", s.showRun},
 		{auth.Read, "GET", "/v1/runs/{run}/events", s.events},

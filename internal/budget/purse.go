@@ -86,6 +86,9 @@ func (p *Purse) Close() error {
 	return p.last
 }
 
+// Envelopes returns the limits. They are not to be changed.
+func (p *Purse) Envelopes() []Envelope { return p.envelopes }
+
 // Prices returns the price list. It is not to be changed.
 func (p *Purse) Prices() Prices { return p.prices }
 
