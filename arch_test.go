@@ -74,6 +74,10 @@ var rooms = map[string]room{
 	}},
 	"internal/secret": {},
 	"internal/auth":   {},
+	"internal/policy": {
+		rooms:   []string{"internal/tool"},
+		modules: []string{"cel.dev/cel-go", "github.com/go-json-experiment/json"},
+	},
 	"internal/config": {
 		rooms:   []string{"guard", "guard/match", "guard/rules", "internal/budget", "internal/diag", "internal/secret"},
 		modules: []string{"github.com/goccy/go-yaml"},

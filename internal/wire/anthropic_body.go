@@ -37,7 +37,7 @@ func anthropicBlockBody(b *document, n int, leaves []leaf, block, content span) 
 	stopped := b.say(texts)
 	if stopped >= 0 {
 		kind := texts[stopped].kind
-		b.drop(texts[stopped:], kind == guard.Document || kind == guard.ToolArgs && b.chain.Strictest() > guard.Redact)
+		b.drop(texts[stopped:], b.leavesWhole(kind, texts[stopped].tool))
 	}
 	if i := find(leaves, "signature"); i >= 0 && leaves[i].token == '"' && b.changed(block.from, block.to) {
 		b.splices = append(b.splices, splice{leaves[i].from, leaves[i].to, []byte(`""`)})

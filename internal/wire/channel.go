@@ -25,6 +25,9 @@ type channel struct {
 	s     *guard.Stream
 	proj  *projector // nil unless the text is a JSON document
 	whole bool       // leaves complete or not at all
+	ruled bool       // a tool call that a tool rule may stop: put to it at its end
+	keeps bool       // what it says is kept for tool rules,
+	args  []byte     // as it came
 
 	high    rune // the first half of a surrogate pair, whose second has not come
 	read    int64
@@ -66,6 +69,7 @@ type judgement struct {
 	fields    []field             // by slot: what fields said last
 	outcome   outcome
 	buf       []byte // of content
+	calls     Calls
 	idle      []*guard.Stream
 	stand     Stand
 	places    *Placeholders
@@ -78,7 +82,10 @@ func newJudgement(ctx context.Context, chain *guard.Chain, side guard.Side) *jud
 // channel opens a channel. A tool call that a rule may stop is whole.
 func (j *judgement) channel(name string, kind guard.Kind, role, tool string) *channel {
 	c := j.listen(guard.Channel{Name: name, Kind: kind, Role: role, Tool: tool}, kind == guard.ToolArgs)
-	c.whole = kind == guard.ToolArgs && j.holdsCalls()
+	if kind == guard.ToolArgs {
+		c.ruled, c.whole = j.ruled(tool), j.leavesWhole(kind, tool)
+		c.keeps = c.ruled
+	}
 	return c
 }
 
@@ -138,6 +145,9 @@ func (c *channel) write(p []byte) {
 	c.read += int64(len(p))
 	if c.memory != nil {
 		c.memory.sum.Write(p)
+	}
+	if c.keeps {
+		c.args = append(c.args, p...)
 	}
 	if c.proj != nil {
 		p = c.proj.write(p)
@@ -219,6 +229,9 @@ func (c *channel) close() {
 	c.take(c.s.Close())
 	c.judge.done(c.s)
 	c.s = nil
+	if c.ruled && c.stop == nil {
+		c.rule()
+	}
 }
 
 func (c *channel) reopen() {

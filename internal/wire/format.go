@@ -70,6 +70,8 @@ type dialect interface {
 type Options struct {
 	Context context.Context
 	Chain   *guard.Chain
+	// Calls, if not nil, are the rules for the tool calls of an answer.
+	Calls Calls
 	// Run names the request in what a client is told of findings; without it
 	// the client is told nothing of them, and an answer has no more members than
 	// came.

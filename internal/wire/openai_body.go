@@ -90,7 +90,7 @@ func openaiTexts(b *document, leaves []leaf) (texts []text, calls span) {
 // openaiStop takes out of a choice what stands behind a stop, which cut the
 // first of the texts, and says how it ended.
 func openaiStop(b *document, leaves []leaf, texts []text, calls span) {
-	b.drop(texts, texts[0].kind == guard.ToolArgs && b.chain.Strictest() > guard.Redact)
+	b.drop(texts, b.leavesWhole(texts[0].kind, texts[0].tool))
 	if texts[0].rank < openaiCallRank && calls.to > 0 {
 		b.splices = append(b.splices, splice{calls.from, calls.to, []byte("null")})
 	}

@@ -189,10 +189,11 @@ func (d *responsesStream) finish(s *Stream, l *lane) {
 	s.closeLane(0)
 	d.stopGates(l)
 	for _, it := range d.items {
-		if it.gate != nil {
-			it.gate.closed = true
+		if it.gate != nil && !l.stop {
+			d.letGo(s, l, it)
 		}
 	}
+	d.stopGates(l)
 	d.open = false
 }
 

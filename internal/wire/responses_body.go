@@ -55,6 +55,7 @@ type responsesAnswer struct {
 	kind   string
 	tool   string
 	texts  map[textKey]*channel
+	args   []byte // for tool rules
 }
 
 // judge judges an item, and reports whether it was stopped.
@@ -79,6 +80,9 @@ func (it *responsesAnswer) judge() bool {
 			}
 			break
 		}
+	}
+	if !stopped && it.ruleItem(it.prefix, it.kind, it.tool, it.args) != nil {
+		stopped = true
 	}
 	it.places()
 	return stopped
@@ -126,6 +130,9 @@ func (it *responsesAnswer) text(l *leaf) bool {
 	it.texts[key] = ch
 	it.outcome.textSize += int64(len(said))
 	size := int64(len(said)) // said is good until the next call
+	if ch.info.Kind == guard.ToolArgs && it.ruled(cmp.Or(it.tool, it.kind)) {
+		it.args = append(it.args, said...)
+	}
 	ch.write(said)
 	ch.close()
 	to := size

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,7 +82,7 @@ func (d *responsesStream) texts(s *Stream, l *lane, f *frame, leaves []leaf) err
 	}
 	f.apart = strings.HasSuffix(d.kind, ".delta") && len(f.pieces) == 1 && !slices.ContainsFunc(leaves, func(l leaf) bool { return l.kind == Unknown || l.kind == JSON })
 	if strings.HasSuffix(d.kind, ".done") {
-		d.close(l, it, f)
+		d.close(s, l, it, f)
 	}
 	return nil
 }
@@ -182,7 +183,7 @@ func (d *responsesStream) describe(s *Stream, f *frame, it *responsesItem, leave
 			it.tool = string(s.content(f.payload, lf))
 		}
 	}
-	if it.gate == nil && isCall(it.kind) && s.holdsCalls() {
+	if it.gate == nil && isCall(it.kind) && (s.holdsCalls() || s.ruled(cmp.Or(it.tool, it.kind))) {
 		it.gate = &channel{whole: true, gate: true}
 	}
 }
@@ -290,6 +291,7 @@ func (d *responsesStream) copy(s *Stream, l *lane, f *frame, it *responsesItem, 
 func (d *responsesStream) channel(s *Stream, it *responsesItem, key textKey, name string, document bool) *channel {
 	c := s.listen(guard.Channel{Name: name, Kind: responsesKind(it.kind, key.role), Role: "assistant", Tool: it.tool}, document)
 	c.memory = &memory{told: isTold(it.kind) && partText(key.role)}
+	c.keeps = c.info.Kind == guard.ToolArgs && s.ruled(cmp.Or(it.tool, it.kind))
 	it.texts[key], it.said = c, append(it.said, c)
 	return c
 }
@@ -337,7 +339,7 @@ func responsesKind(item, role string) guard.Kind {
 }
 
 // close ends the texts that a frame says all of: one text, or an item.
-func (d *responsesStream) close(l *lane, it *responsesItem, f *frame) {
+func (d *responsesStream) close(s *Stream, l *lane, it *responsesItem, f *frame) {
 	whole := d.kind == "response.output_item.done"
 	for _, c := range it.said {
 		if whole || slices.ContainsFunc(f.pieces, func(p piece) bool { return p.ch == c }) {
@@ -345,9 +347,25 @@ func (d *responsesStream) close(l *lane, it *responsesItem, f *frame) {
 		}
 	}
 	if whole && it.gate != nil && !l.stop {
-		it.gate.closed = true
+		d.letGo(s, l, it)
 	}
 	d.stopGates(l)
+}
+
+// letGo lets a call go that is all there, unless a tool rule stops it.
+func (d *responsesStream) letGo(s *Stream, l *lane, it *responsesItem) {
+	if it.gate.closed {
+		return
+	}
+	it.gate.closed = true
+	var args []byte
+	for _, c := range it.said {
+		args = append(args, c.args...)
+	}
+	if stop := s.ruleItem(it.prefix, it.kind, it.tool, args); stop != nil {
+		it.gate.stop = stop
+		l.stopped(&channel{stop: stop, closed: true})
+	}
 }
 
 // places notes what in a frame depends on how a part's text leaves: numbers that

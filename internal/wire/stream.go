@@ -52,6 +52,7 @@ func (f *Format) NewStream(opt Options) *Stream {
 		dialect:   f.dialect(),
 		in:        sse.NewScanner(opt.MaxFrame),
 	}
+	s.calls = opt.Calls
 	s.outcome.asked, s.outcome.prior = opt.Input, opt.Redacted
 	s.places = opt.Restore
 	return s
