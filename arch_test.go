@@ -79,7 +79,7 @@ var rooms = map[string]room{
 		modules: []string{"cel.dev/cel-go", "github.com/go-json-experiment/json"},
 	},
 	"internal/config": {
-		rooms:   []string{"guard", "guard/match", "guard/rules", "internal/budget", "internal/diag", "internal/secret"},
+		rooms:   []string{"guard", "guard/match", "guard/rules", "internal/budget", "internal/diag", "internal/policy", "internal/secret", "internal/tool"},
 		modules: []string{"github.com/goccy/go-yaml"},
 	},
 
@@ -93,7 +93,7 @@ var rooms = map[string]room{
 	"govern": {
 		rooms: []string{
 			"guard", "guard/match", "guard/rules", "internal/budget",
-			"internal/dial", "internal/sse", "internal/tool", "internal/wire",
+			"internal/dial", "internal/policy", "internal/sse", "internal/tool", "internal/wire",
 		},
 		modules: []string{
 			"github.com/andybalholm/brotli", "github.com/go-json-experiment/json", "github.com/klauspost/compress/zstd",

@@ -203,6 +203,11 @@
 // Where a secret is that a configuration names and does not hold: in the
 // environment, in a file, in what a command prints.
 //
+// # Package internal/policy
+//
+// What may go where: conditions on tool calls, and classes of data against the
+// zones of models. It decides; govern enforces.
+//
 // # Package internal/config
 //
 // stoplog.yaml and the environment into one struct, strictly: an unknown key is

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/internal/budget"
+	"github.com/stoplog/stoplog/internal/policy"
 )
 
 // Protocols that upstreams speak.
@@ -64,6 +64,21 @@ type Profile struct {
 	// Tools says which tools a session may call, by name. One that is not named
 	// is allowed if all it does is read, and needs approval if not.
 	Tools map[string]ToolRule
+	// ToolClauses are rules with conditions for tools of a session, in place of
+	// Tools.
+	ToolClauses []CallRule
+	// Calls are rules for the tool calls that a model asks for in an answer, those
+	// of the caller's own tools too: a call that they may stop is held until it is
+	// complete. A tool without a rule is allowed.
+	Calls []CallRule
+	// DataClass is what requests are at least; 0 is Internal.
+	DataClass DataClass
+	// Ceilings are what the zones may see at most, by zone; one that is left out is
+	// Internal for external, Personal for private, Secret for local, and none may be
+	// higher than that.
+	Ceilings map[string]DataClass
+	// ClassOf is the class of what a rule of a guard finds; nil: findings have none.
+	ClassOf func(guard, rule string) DataClass
 	// MaxHold is the most text of a channel that may wait, in bytes; 0 is
 	// guard.DefaultMaxHold.
 	MaxHold int64
@@ -81,6 +96,9 @@ type profile struct {
 	// to the session's own model by the door, which puts a placeholder in its place.
 	results   *guard.Chain
 	upstreams map[string][]*Upstream // by protocol
+	answers   *policy.Calls          // rules for tool calls in answers,
+	session   *policy.Calls          // and for those of a session
+	egress    egress
 }
 
 // Open makes a Transport. It fails if the configuration does not hold together.
@@ -129,6 +147,9 @@ func Open(cfg Config) (*Transport, error) {
 			}
 			ready.upstreams[u.Protocol] = append(ready.upstreams[u.Protocol], u)
 		}
+		if err := ready.open(); err != nil {
+			return nil, fmt.Errorf("open govern: profile %q: %w", p.Name, err)
+		}
 		t.profiles[p.Name] = ready
 	}
 	t.first = t.profiles[cfg.Profiles[0].Name]
@@ -148,6 +169,18 @@ func Open(cfg Config) (*Transport, error) {
 	return t, nil
 }
 
+// open compiles what a profile says of calls and of data.
+func (p *profile) open() (err error) {
+	if p.answers, err = compileCalls(p.Calls); err != nil {
+		return err
+	}
+	if p.session, err = compileCalls(p.ToolClauses); err != nil {
+		return err
+	}
+	p.egress, err = openEgress(p)
+	return err
+}
+
 // Waits says, for people, what the texts of requests and of answers wait for
 // under a profile; nothing of one that is not there.
 func (t *Transport) Waits(profile string) (input, output string) {
@@ -160,21 +193,5 @@ func (t *Transport) Waits(profile string) (input, output string) {
 
 // allows reports whether a caller may ask for a model.
 func (p *profile) allows(model string) bool {
-	return slices.ContainsFunc(p.Models, func(pattern string) bool { return matches(pattern, model) })
-}
-
-// matches reports whether a `*` for any characters makes pattern into s.
-func matches(pattern, s string) bool {
-	parts := strings.Split(pattern, "*")
-	s, ok := strings.CutPrefix(s, parts[0])
-	if !ok || len(parts) == 1 {
-		return ok && s == ""
-	}
-	last := len(parts) - 1
-	for _, part := range parts[1:last] { // the first place is as good as any later one
-		if _, s, ok = strings.Cut(s, part); !ok {
-			return false
-		}
-	}
-	return strings.HasSuffix(s, parts[last])
+	return slices.ContainsFunc(p.Models, func(pattern string) bool { return policy.Matches(pattern, model) })
 }

@@ -22,8 +22,12 @@ const maxAnswer = 64 << 20
 func deniedInput(o wire.Outcome) wire.Error {
 	e := wire.Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "content_filter", Outcome: &o,
 		Message: fmt.Sprintf("the request was not sent: guard %s, rule %s", o.Guard, o.Rule)}
-	if o.Rule == "models" && o.Guard == "policy" {
+	switch {
+	case o.Guard != wire.GuardPolicy:
+	case o.Rule == "models":
 		e.Code, e.Message = "model_not_allowed", "the request was not sent: the profile does not allow this model"
+	case o.Rule == RuleDataClass:
+		e.Message = "the request was not sent: " + o.Reason
 	}
 	if o.Status == wire.ApprovalRequired {
 		e.Message += " asks for approval, which is not available yet"

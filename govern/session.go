@@ -160,6 +160,9 @@ func (s *Session) Spec(name string) (ToolSpec, bool) {
 
 // rule is the profile's rule for a tool, or what stands where it has none.
 func (s *Session) rule(spec ToolSpec) ToolRule {
+	if s.profile.session.Has(spec.Name) {
+		return ToolRequireApproval // the most that is known before there are arguments
+	}
 	if r, ok := s.profile.Tools[spec.Name]; ok {
 		return r
 	}

@@ -128,8 +128,14 @@ func (s *Session) judge(c Call) (*tool.Ready, json.RawMessage, Decision) {
 	if rule, ok := redactedBy(string(args)); ok { // spelled with escapes
 		return nil, nil, Denied{Ground: Withheld, Why: rule}
 	}
-	if rule == ToolAllow {
+	if ruled, ok := s.profile.ruling(c.Tool, args); ok {
+		rule = ruled
+	}
+	switch rule {
+	case ToolAllow:
 		return t, args, Allowed{}
+	case ToolDeny:
+		return nil, nil, Denied{Ground: Forbidden, Why: "the tool rule for " + c.Tool}
 	}
 	shown := s.shown(c, args)
 	return t, args, NeedsApproval{Digest: sha256.Sum256(shown), Shown: shown, Caution: t.Spec.Caution}

@@ -143,13 +143,20 @@ func (c *call) judgeRequest() (*http.Response, error) {
 	outcome := asked.Outcome
 	denied := outcome.Status != wire.Allowed && outcome.Status != wire.Redacted
 	if !denied && !c.profile.allows(asked.Model) {
-		outcome, denied = wire.Outcome{Status: wire.Blocked, Guard: "policy", Rule: "models"}, true
+		outcome, denied = wire.Outcome{Status: wire.Blocked, Guard: wire.GuardPolicy, Rule: "models"}, true
+	}
+	facts := verdicts(asked.Decisions)
+	if !denied {
+		allowed, more := c.judgeClass()
+		if facts = append(facts, more...); !allowed {
+			outcome, denied = wire.Outcome{Status: wire.Blocked, Guard: wire.GuardPolicy, Rule: RuleDataClass, Reason: c.tooConfidential()}, true
+		}
 	}
 	first := ""
 	if !denied {
 		first = c.upstreams()[0].Name
 	}
-	if err := c.keep(Started{Mount: c.route.protocol, Profile: c.profile.Name, Upstream: first, Model: c.modelName(), Stream: asked.Stream, Parent: c.parent(), Caller: c.caller()}, verdicts(asked.Decisions)...); err != nil {
+	if err := c.keep(Started{Mount: c.route.protocol, Profile: c.profile.Name, Upstream: first, Model: c.modelName(), Stream: asked.Stream, Parent: c.parent(), Caller: c.caller()}, facts...); err != nil {
 		return nil, err
 	}
 	if !denied {
@@ -193,7 +200,7 @@ func (c *call) judgeAnswer(resp *http.Response) (*http.Response, error) {
 		resp.Body.Close()
 		return nil, err
 	}
-	opt := wire.Options{Context: c.ctx, Chain: c.profile.output, Run: c.run, Restore: c.restore}
+	opt := wire.Options{Context: c.ctx, Chain: c.profile.output, Calls: c.profile.calls(), Run: c.run, Restore: c.restore}
 	if c.asked != nil {
 		opt.Choices, opt.Usage, opt.Input = c.asked.Choices, c.asked.Usage, c.asked.Tokens
 		if c.asked.Outcome.Status == wire.Redacted {

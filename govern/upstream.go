@@ -2,6 +2,7 @@ package govern
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stoplog/stoplog/internal/dial"
+	"github.com/stoplog/stoplog/internal/policy"
 	"github.com/stoplog/stoplog/internal/wire"
 )
 
@@ -25,6 +27,8 @@ type Upstream struct {
 	// BaseURL is what the protocol's paths are appended to. OpenAI's includes
 	// the version (https://api.openai.com/v1), Anthropic's and Azure's do not.
 	BaseURL string
+	// Zone is where it is: ZoneLocal, ZonePrivate or ZoneExternal; empty is external.
+	Zone string
 	// Key is sent in place of the caller's; if empty the caller's passes.
 	Key string
 	// Header is sent with each call, in place of what the caller's brings.
@@ -40,6 +44,8 @@ type Upstream struct {
 	// says.
 	Transport http.RoundTripper
 	Dial      Dial
+
+	zone policy.Zone
 }
 
 // Dial says how an upstream's host is called. The zero value is straight, by the
@@ -92,6 +98,9 @@ func (u *Upstream) complete() error {
 	}
 	if u.Azure != nil && u.Protocol != OpenAI {
 		return fmt.Errorf("azure's paths are those of openai, and it speaks %s", u.Protocol)
+	}
+	if u.zone, err = policy.ParseZone(cmp.Or(u.Zone, ZoneExternal)); err != nil {
+		return err
 	}
 	u.BaseURL = strings.TrimRight(u.BaseURL, "/")
 	if u.Transport == nil {

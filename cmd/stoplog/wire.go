@@ -40,6 +40,11 @@ func compileGuards(conf *config.Config, found config.Secrets, key []byte) (map[s
 		if err != nil {
 			return nil, fmt.Errorf("guard %s: %w", g.Name, err)
 		}
+		if g.Labels {
+			for i := range selected {
+				selected[i].Verdict = guard.Allow
+			}
+		}
 		if guards[g.Name], err = match.Compile(selected, match.Options{Name: g.Name, Evasions: match.Evasions, Key: key, Verdict: g.Verdict}); err != nil {
 			return nil, err
 		}
@@ -65,6 +70,7 @@ func openDoor(conf *config.Config, found config.Secrets, guards map[string]guard
 		}
 		cfg.Upstreams = append(cfg.Upstreams, up)
 	}
+	classes := findingClasses(conf)
 	for _, p := range conf.Profiles {
 		models := p.Models
 		if p.Model != "" { // what the loop asks it may ask
@@ -74,6 +80,8 @@ func openDoor(conf *config.Config, found config.Secrets, guards map[string]guard
 			Name: p.Name, Upstreams: p.Upstreams, Models: models, Tools: toolRules(p),
 			Input: members(guards, p.Input), Output: members(guards, p.Output), Reversible: reversible(p.Input), MaxHold: int64(p.MaxHoldBytes),
 			Allowed: book.For(p.Name), ReserveTokens: p.ReserveTokens,
+			ToolClauses: toolClauses(p), Calls: callRules(p),
+			DataClass: classOf(p.DataClass), Ceilings: ceilings(p), ClassOf: classes,
 		})
 	}
 	return govern.Open(cfg)
@@ -84,7 +92,9 @@ func toolRules(p config.Profile) map[string]govern.ToolRule {
 	rules := map[string]govern.ToolRule{}
 	for _, t := range p.Tools {
 		if t.Name != "run_command" || runtime.GOOS == "linux" {
-			rules[t.Name] = govern.ToolRule(t.Rule)
+			if rule := t.Rule(); rule != "" {
+				rules[t.Name] = govern.ToolRule(rule)
+			}
 		}
 	}
 	return rules
@@ -95,7 +105,7 @@ var formats = map[string]*wire.Format{govern.OpenAI: wire.OpenAIChat, govern.Ant
 
 // upstream is a place where models are, with the secrets that it was given.
 func upstream(u config.Upstream, found config.Secrets) (govern.Upstream, error) {
-	up := govern.Upstream{Name: u.Name, Protocol: u.Protocol, BaseURL: u.BaseURL, Key: found.Keys[u.Name], Retries: u.Retries, Header: http.Header{}}
+	up := govern.Upstream{Name: u.Name, Protocol: u.Protocol, Zone: u.Zone, BaseURL: u.BaseURL, Key: found.Keys[u.Name], Retries: u.Retries, Header: http.Header{}}
 	if len(u.Cassettes) > 0 {
 		var err error
 		up.Transport, err = openCassettes(u)

@@ -117,28 +117,39 @@ func (t *Turns) GoOn(ctx context.Context, id string) (g Going, err error) {
 	if g.Ref, err = Find(ctx, t.Store, t.Tenant, id); err != nil {
 		return g, err
 	}
-	r, paused, err := Read(ctx, t.Store, g.Ref)
-	if err != nil {
-		return g, err
-	}
-	g.After = paused
-	switch {
-	case r.row.Kind != journal.TurnRun:
-		return g, fmt.Errorf("resume %s: %w", g.Ref.Run, ErrNotTurn)
-	case r.row.Status.Terminal():
-		return g, nil
-	case r.state.Phase == run.Waiting:
+	for {
+		r, paused, err := Read(ctx, t.Store, g.Ref)
+		if err != nil {
+			return g, err
+		}
+		g.After = paused
+		switch {
+		case r.row.Kind != journal.TurnRun:
+			return g, fmt.Errorf("resume %s: %w", g.Ref.Run, ErrNotTurn)
+		case r.row.Status.Terminal():
+			return g, nil
+		case r.state.Phase != run.Waiting:
+			return g, t.Engine.Resume(ctx, g.Ref)
+		}
 		decided, err := t.decided(ctx, r)
 		if err != nil {
 			return g, err
 		}
-		if !decided {
+		if decided {
+			return g, t.Engine.Resume(ctx, g.Ref)
+		}
+		// A decision may have been taken since, by whoever has the run in hand: then
+		// its log has gone on.
+		row, err := t.Store.Run(ctx, g.Ref)
+		if err != nil {
+			return g, err
+		}
+		if row.Tail == r.row.Tail {
 			d := r.done(r.outcome())
 			g.Waits = &d
 			return g, nil
 		}
 	}
-	return g, t.Engine.Resume(ctx, g.Ref)
 }
 
 // decided reports whether somebody has said something that a waiting run has yet

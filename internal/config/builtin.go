@@ -39,6 +39,8 @@ func Builtin() *Config {
 			Output:       []Use{{"secrets", guard.Enforce, false}, {"pii", guard.Shadow, false}},
 			MaxHoldBytes: defaultMaxHold,
 			Capture:      "redacted",
+			DataClass:    "internal",
+			Ceilings:     builtinCeilings(),
 			Loop:         builtinLoop(),
 		}},
 		Gateway: Gateway{

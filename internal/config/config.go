@@ -112,7 +112,13 @@ type Guard struct {
 	// Literals say where values are that the guard looks for. It has these or
 	// rules.
 	Literals []Key
-	Verdict  guard.Verdict // Allow: each rule's own
+	Verdict  guard.Verdict // Allow: each rule's own, unless Labels
+	// Labels: what it finds is let be, and raises the class of a request that it is
+	// in.
+	Labels bool
+	// Class is of what it finds: public, internal, personal or secret; empty: what
+	// the pack of the rule says.
+	Class string
 }
 
 // Profile is a named policy, with all that it extends applied.
@@ -143,6 +149,12 @@ type Profile struct {
 	// Capture is what is kept of a run once it has ended: none, metadata, redacted
 	// or full.
 	Capture string
+	// DataClass is what requests are at least: public, internal, personal or
+	// secret. Ceilings are what each zone may see.
+	DataClass string
+	Ceilings  []Ceiling
+	// Calls are rules for the tool calls in answers.
+	Calls []CallRule
 	Loop
 }
 

@@ -89,8 +89,8 @@ func printed(t *testing.T, c *Config) string {
 	return b.String()
 }
 
-// policy compares configurations by what they say, not by where it was written.
-var policy = cmp.Options{
+// whatIsSaid compares configurations by what they say, not by where it was written.
+var whatIsSaid = cmp.Options{
 	cmpopts.IgnoreFields(Config{}, "File", "Warnings"),
 	cmpopts.IgnoreFields(Key{}, "At"),
 	cmpopts.IgnoreFields(Pack{}, "places"),
@@ -106,7 +106,7 @@ func samePrinted(t *testing.T, c *Config) {
 	if err != nil {
 		t.Fatalf("what was printed is refused: %v\n%s", err, text)
 	}
-	if diff := cmp.Diff(c, again, policy); diff != "" {
+	if diff := cmp.Diff(c, again, whatIsSaid); diff != "" {
 		t.Errorf("what was printed means something else:\n%s\n%s", diff, text)
 	}
 }
@@ -141,6 +141,8 @@ profiles:
     output: {secrets: enforce, pii: shadow}
     max_hold_bytes: 1048576
     capture: redacted
+    data_class: internal
+    ceilings: {local: secret, private: personal, external: internal}
     tools: {read_file: allow, list_dir: allow, run_command: require_approval}
     enforced_signals: [classification_violation, cost_budget, goal_drift, loop_detect]
     limits: {max_iterations: 20, timeout_seconds: 600, stall_limit: 3, malformed_limit: 3, tool_error_limit: 5}
@@ -162,7 +164,7 @@ gateway: {openai: [default], anthropic: [default]}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(Builtin(), c, policy); diff != "" {
+	if diff := cmp.Diff(Builtin(), c, whatIsSaid); diff != "" {
 		t.Errorf("a file that says nothing changes what is built in:\n%s", diff)
 	}
 	if len(c.Warnings) > 0 {

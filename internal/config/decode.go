@@ -60,6 +60,7 @@ type (
 		rules  names
 		// literals say where values are that are looked for.
 		literals names
+		class    at[string]
 		verdict  at[string]
 	}
 	profileDecl struct {
@@ -69,6 +70,9 @@ type (
 		maxHold, maxRuleHold          at[int64]
 		reserve                       at[int64]
 		budget                        limitDecl
+		dataClass                     at[string]
+		ceilings                      []ceilingDecl
+		calls                         []callDecl
 		loop                          loopDecl
 	}
 	useDecl struct {
@@ -201,10 +205,12 @@ func (d decoder) guard(name at[string], n node) guardDecl {
 		switch m.key {
 		case "rules":
 			g.rules = d.texts(m.value, m.key)
+		case "class":
+			g.class = d.oneOf(m.value, m.key, classNames...)
 		case "literals":
 			g.literals = d.literals(m.value, m.key)
 		case "verdict":
-			g.verdict = d.oneOf(m.value, m.key, guard.Redact.String(), guard.RequireApproval.String(), guard.Deny.String())
+			g.verdict = d.oneOf(m.value, m.key, guard.Allow.String(), guard.Redact.String(), guard.RequireApproval.String(), guard.Deny.String())
 		}
 	}
 	return g
@@ -235,6 +241,12 @@ func (d decoder) profile(name at[string], n node) profileDecl {
 			p.budget = d.limit(m.value)
 		case "reserve_tokens":
 			p.reserve = d.integer(m.value, m.key, 1, 1<<24)
+		case "data_class":
+			p.dataClass = d.oneOf(m.value, m.key, classNames...)
+		case "ceilings":
+			p.ceilings = d.ceilings(m.value)
+		case "calls":
+			p.calls = d.calls(m)
 		case "capture":
 			p.capture = d.oneOf(m.value, m.key, "none", "metadata", "redacted", "full")
 		default:

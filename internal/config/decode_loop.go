@@ -1,7 +1,6 @@
 package config
 
 import (
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -11,13 +10,10 @@ import (
 type (
 	loopDecl struct {
 		system    at[string]
-		tools     []toolDecl
+		tools     []callDecl
 		signals   names
 		limits    limitsDecl
 		approvals approvalsDecl
-	}
-	toolDecl struct {
-		name, rule at[string]
 	}
 	limitsDecl struct {
 		maxIterations, timeoutSeconds, stall, malformed, toolErrors at[int64]
@@ -34,7 +30,7 @@ func (d decoder) loop(l *loopDecl, m member) {
 	case "system":
 		l.system = d.prose(m.value, m.key)
 	case "tools":
-		l.tools = d.tools(m)
+		l.tools = d.calls(m)
 	case "enforced_signals":
 		l.signals = d.anyTexts(m.value, m.key)
 	case "limits":
@@ -42,18 +38,6 @@ func (d decoder) loop(l *loopDecl, m member) {
 	case "approvals":
 		l.approvals = d.approvals(m.value)
 	}
-}
-
-func (d decoder) tools(m member) []toolDecl {
-	if !d.is(m.value, mapping, m.key) {
-		return nil
-	}
-	var tools []toolDecl
-	for _, t := range d.unique(m.value.members) {
-		rule := d.oneOf(t.value, "the rule of tool "+strconv.Quote(t.key), Allow, RequireApproval, Deny)
-		tools = append(tools, toolDecl{at[string]{t.key, t.span, true}, rule})
-	}
-	return tools
 }
 
 // limits reads them. Their bounds are those between which a limit is one: below,

@@ -53,6 +53,9 @@ func (s *resolver) literals(g *Guard, d guardDecl) {
 	if d.rules.written() {
 		s.errorf(d.literals.span, "make two guards of it", "guard %q has rules and literals", g.Name)
 	}
+	if g.Labels {
+		s.errorf(d.verdict.span, "", "what a guard of literals finds is not let be: verdict cannot be \"allow\"")
+	}
 	if g.Verdict == guard.Allow {
 		g.Verdict = guard.Redact
 	}

@@ -25,7 +25,19 @@ type Loop struct {
 // ToolRule says what becomes of the calls of a tool.
 type ToolRule struct {
 	Name string
-	Rule string // Allow, RequireApproval or Deny
+	// Clauses decide, in order; at least one.
+	Clauses []Clause
+}
+
+// always is a rule without a condition.
+func always(name, rule string) ToolRule { return ToolRule{name, []Clause{{Rule: rule}}} }
+
+// Rule is the rule of a tool where it has no condition, and empty where it has.
+func (t ToolRule) Rule() string {
+	if c := t.Clauses[0]; c.When == "" {
+		return c.Rule
+	}
+	return ""
 }
 
 // What a profile may say of a tool, from the loosest to the strictest.
@@ -64,7 +76,7 @@ var signalNames = []string{
 // those whose condition no limit contains.
 func builtinLoop() Loop {
 	return Loop{
-		Tools:     []ToolRule{{"read_file", Allow}, {"list_dir", Allow}, {"run_command", RequireApproval}},
+		Tools:     []ToolRule{always("read_file", Allow), always("list_dir", Allow), always("run_command", RequireApproval)},
 		Signals:   []string{"classification_violation", "cost_budget", "goal_drift", "loop_detect"},
 		Limits:    Limits{MaxIterations: 20, Timeout: 10 * time.Minute, Stall: 3, Malformed: 3, ToolErrors: 5},
 		Approvals: Approvals{Expire: 24 * time.Hour},
@@ -94,25 +106,26 @@ func (s *resolver) loop(profile string, l Loop, d loopDecl) Loop {
 }
 
 // tools gives the rules of the base with those that are declared in their place.
-func (s *resolver) tools(profile string, base []ToolRule, decls []toolDecl) []ToolRule {
+func (s *resolver) tools(profile string, base []ToolRule, decls []callDecl) []ToolRule {
 	tools := slices.Clone(base)
 	for _, d := range decls {
-		i := slices.IndexFunc(tools, func(t ToolRule) bool { return t.Name == d.name.value })
+		i := slices.IndexFunc(tools, func(t ToolRule) bool { return t.Name == d.tool.value })
 		if i < 0 {
 			var known []string
 			for _, t := range tools {
 				known = append(known, t.Name)
 			}
-			s.noSuch("tool", d.name, known)
+			s.noSuch("tool", d.tool, known)
 			continue
 		}
-		if !d.rule.set {
-			continue
+		clauses := s.clauses(d)
+		if len(clauses) == 0 {
+			continue // reported
 		}
-		if d.rule.value == Allow && tools[i].Rule != Allow {
-			s.warnf(d.name.span, "", "profile %q lets tool %q run without asking", profile, d.name.value)
+		before := tools[i].Rule()
+		if tools[i].Clauses = clauses; before != Allow && tools[i].Rule() == Allow {
+			s.warnf(d.tool.span, "", "profile %q lets tool %q run without asking", profile, d.tool.value)
 		}
-		tools[i].Rule = d.rule.value
 	}
 	return tools
 }
@@ -156,7 +169,7 @@ func (d limitsDecl) over(l Limits) Limits {
 func (l Loop) printed() object {
 	tools := object{}
 	for _, t := range l.Tools {
-		tools = append(tools, field{t.Name, t.Rule})
+		tools = append(tools, field{t.Name, printedClauses(t.Clauses)})
 	}
 	o := object{}
 	if l.System != "" {

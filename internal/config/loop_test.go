@@ -46,14 +46,14 @@ func TestToolNames(t *testing.T) {
 	defer dir.Close()
 	var want []ToolRule
 	for _, have := range dir.Tools() {
-		rule := ToolRule{have.Spec().Name, RequireApproval}
+		rule := always(have.Spec().Name, RequireApproval)
 		if have.Spec().Effect == tool.Read {
-			rule.Rule = Allow
+			rule.Clauses[0].Rule = Allow
 		}
 		want = append(want, rule)
 	}
 	if runtime.GOOS != "linux" { // the rule for commands stands everywhere: a file may move
-		want = append(want, ToolRule{"run_command", RequireApproval})
+		want = append(want, always("run_command", RequireApproval))
 	}
 	if diff := cmp.Diff(want, builtinLoop().Tools); diff != "" {
 		t.Errorf("(-there are +have a rule):\n%s", diff)

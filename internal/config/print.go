@@ -31,8 +31,8 @@ func (c *Config) WriteJSON(w io.Writer) error {
 	return err
 }
 
-// object is a mapping that keeps its order. A value is an object, a []string, a
-// string, an int64, a bare or a bool.
+// object is a mapping that keeps its order. A value is an object, a []any, a
+// []string, a string, an int64, a bare or a bool.
 type object []field
 
 type field struct {
@@ -55,8 +55,11 @@ func (c *Config) printed() object {
 			}
 			o = object{{"literals", from}}
 		}
-		if g.Verdict != guard.Allow {
+		if g.Verdict != guard.Allow || g.Labels {
 			o = append(o, field{"verdict", g.Verdict.String()})
+		}
+		if g.Class != "" {
+			o = append(o, field{"class", g.Class})
 		}
 		guards = append(guards, field{g.Name, o})
 	}
@@ -152,6 +155,17 @@ func (p Profile) printed() object {
 	if p.ReserveTokens > 0 {
 		o = append(o, field{"reserve_tokens", p.ReserveTokens})
 	}
+	ceilings, calls := object{}, object{}
+	for _, c := range p.Ceilings {
+		ceilings = append(ceilings, field{c.Zone, c.Class})
+	}
+	for _, r := range p.Calls {
+		calls = append(calls, field{r.Tool, printedClauses(r.Clauses)})
+	}
+	o = append(o, field{"data_class", p.DataClass}, field{"ceilings", ceilings})
+	if len(calls) > 0 {
+		o = append(o, field{"calls", calls})
+	}
 	return append(o, p.Loop.printed()...)
 }
 
@@ -207,6 +221,13 @@ func write(b *bytes.Buffer, value any, str func(string) string) {
 			write(b, f.value, str)
 		}
 		b.WriteByte('}')
+	case []any:
+		b.WriteByte('[')
+		for i, item := range v {
+			comma(b, i)
+			write(b, item, str)
+		}
+		b.WriteByte(']')
 	case []string:
 		b.WriteByte('[')
 		for i, s := range v {

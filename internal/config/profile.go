@@ -14,7 +14,9 @@ func (s *resolver) guard(d guardDecl) Guard {
 	packs, ids := s.known()
 	if d.verdict.set {
 		g.Verdict, _ = guard.ParseVerdict(d.verdict.value) // one of the words that were read
+		g.Labels = g.Verdict == guard.Allow
 	}
+	g.Class = d.class.value
 	switch {
 	case d.literals.written():
 		s.literals(&g, d)
@@ -76,6 +78,11 @@ func (s *resolver) profile(d profileDecl, chain []string) Profile {
 		p.Capture = d.capture.value
 	}
 	s.profileBudget(&p, d)
+	if d.dataClass.set {
+		p.DataClass = d.dataClass.value
+	}
+	p.Ceilings = s.ceilings(p.Ceilings, d.ceilings)
+	p.Calls = s.callRules(p.Calls, d.calls)
 	p.Loop = s.loop(p.Name, p.Loop, d.loop)
 	s.profiles[p.Name] = p
 	return p

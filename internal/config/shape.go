@@ -44,18 +44,19 @@ var (
 	}
 	guardShape = shape{
 		what: "a guard", path: "guards.NAME",
-		keys: []string{"rules", "literals", "verdict"},
+		keys: []string{"rules", "literals", "verdict", "class"},
 	}
 	profileShape = shape{
 		what: "a profile", path: "profiles.NAME",
 		keys: []string{
 			"extends", "upstream", "model", "models", "system", "tools", "input", "output",
 			"enforced_signals", "limits", "max_hold_bytes", "max_rule_hold_bytes", "capture", "approvals",
-			"budget", "reserve_tokens",
+			"budget", "reserve_tokens", "data_class", "ceilings", "calls",
 		},
-		later: map[string]string{
-			"data_class": "nothing holds data to its class yet",
-		},
+	}
+	ceilingsShape = shape{
+		what: "ceilings", path: "profiles.NAME.ceilings",
+		keys: []string{"local", "private", "external"},
 	}
 	budgetsShape = shape{
 		what: "budgets", path: "budgets",
@@ -98,7 +99,7 @@ var (
 		keys: []string{"id", "pattern", "group", "validators", "severity", "verdict", "match", "no_match"},
 	}
 	// shapes are those of a configuration.
-	shapes = []shape{fileShape, tlsShape, upstreamShape, keyShape, timeoutsShape, azureShape, guardShape, profileShape, limitsShape, approvalsShape, sealShape, gatewayShape, budgetsShape, limitShape, priceShape}
+	shapes = []shape{fileShape, tlsShape, upstreamShape, keyShape, timeoutsShape, azureShape, guardShape, profileShape, ceilingsShape, limitsShape, approvalsShape, sealShape, gatewayShape, budgetsShape, limitShape, priceShape}
 )
 
 // members gives those members of a mapping that its shape knows, each key once,
