@@ -320,6 +320,65 @@ func TestGoOn(t *testing.T) {
 	}
 }
 
+// interrupted is a store in which something happens when a question is read.
+type interrupted struct {
+	journal.Store
+	happens func()
+}
+
+func (s *interrupted) Question(ctx context.Context, tenant string, id journal.ID) (journal.Question, error) {
+	if happens := s.happens; happens != nil {
+		s.happens = nil
+		happens()
+	}
+	return s.Store.Question(ctx, tenant, id)
+}
+
+// TestGoOnWhileItGoesOn: whoever has the run in hand takes the decision between
+// the two looks at it. It does not wait then, whatever the first look saw.
+func TestGoOnWhileItGoesOn(t *testing.T) {
+	s := &interrupted{Store: openStore(t)}
+	e := &engine{}
+	turns := &Turns{Source: from(s), Engine: e, Tenant: journal.DefaultTenant}
+	text, err := os.ReadFile("testdata/approval.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := row
+	r.Run = "run_0000000000000000000000000a"
+	l := claimed(t, s, r)
+	const asked = "apr_1"
+	write(t, s, func(ctx context.Context, tx journal.Tx) error {
+		if err := tx.Ask(ctx, l, journal.Question{Ref: r.Ref, ID: asked, About: "call", Shown: []byte(`{}`), Expires: began.Add(time.Hour)}); err != nil {
+			return err
+		}
+		if _, err := tx.Append(ctx, l, entries(t, string(text))[:9]...); err != nil {
+			return err
+		}
+		return tx.SetStatus(ctx, l, journal.Change{Status: journal.WaitingApproval})
+	})
+	s.happens = func() {
+		write(t, s, func(ctx context.Context, tx journal.Tx) error {
+			if _, err := tx.Decide(ctx, r.Tenant, asked, journal.Decision{State: journal.QuestionApproved, By: "ann"}); err != nil {
+				return err
+			}
+			l, err := tx.Claim(ctx, r.Ref, journal.Worker{Owner: "another"}, time.Hour)
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Use(ctx, l, asked); err != nil {
+				return err
+			}
+			_, err = tx.Append(ctx, l, entries(t, string(text))[9:11]...)
+			return err
+		})
+	}
+	g, err := turns.GoOn(t.Context(), string(r.Run))
+	if err != nil || g.Waits != nil || len(e.resumed) != 1 {
+		t.Errorf("%+v, %v, resumed %v", g, err, e.resumed)
+	}
+}
+
 // said is live text, yielded when it is asked for.
 type said struct{ texts chan Delta }
 
