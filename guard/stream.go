@@ -37,6 +37,11 @@ type waiting struct {
 	allowed *Allowance
 }
 
+// compare orders findings as they are acted on.
+func (w waiting) compare(o waiting) int {
+	return cmp.Or(cmp.Compare(w.Start, o.Start), cmp.Compare(w.Guard, o.Guard))
+}
+
 // Held returns how many bytes of the text wait for a verdict.
 func (s *Stream) Held() int64 { return s.read - s.settled }
 
@@ -128,9 +133,7 @@ func (s *Stream) add(fs []Finding) {
 		s.pending = append(s.pending, waiting{Finding: f, wasOpen: f.End == Open, opened: f.Verdict, allowed: allowed})
 	}
 	if len(fs) > 0 {
-		slices.SortStableFunc(s.pending, func(a, b waiting) int {
-			return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Guard, b.Guard))
-		})
+		slices.SortStableFunc(s.pending, waiting.compare)
 	}
 }
 
@@ -146,6 +149,10 @@ func (s *Stream) closeOpen(f Finding) bool {
 	if s.union != nil {
 		if i := slices.IndexFunc(s.union.members, same); i >= 0 {
 			s.union.members[i].Finding = f
+			return true
+		}
+		if i := slices.IndexFunc(s.union.notes, same); i >= 0 {
+			s.union.close(i, f)
 			return true
 		}
 	}
@@ -178,6 +185,11 @@ func (s *Stream) overflow() {
 
 func (s *Stream) end(stop *Stop) {
 	s.stop = stop
+	if s.union != nil {
+		for _, n := range s.union.notes {
+			s.decide(n, n.wasOpen)
+		}
+	}
 	s.pending, s.union = nil, nil
 }
 

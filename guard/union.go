@@ -7,6 +7,7 @@ import "slices"
 // the severest verdict of all.
 type union struct {
 	members []waiting // in order; the first gives the name
+	notes   []waiting // findings among them that ask for nothing
 	out     bool      // its placeholder has left
 }
 
@@ -22,6 +23,21 @@ func (u *union) end() (end int64, known bool) {
 		end = max(end, m.End)
 	}
 	return end, known
+}
+
+// close gives a note its end, with which it may ask for something.
+func (u *union) close(note int, f Finding) {
+	u.notes[note].Finding = f
+	if f.Verdict == Allow {
+		return
+	}
+	w := u.notes[note]
+	u.notes = slices.Delete(u.notes, note, note+1)
+	at := slices.IndexFunc(u.members, func(m waiting) bool { return w.compare(m) < 0 })
+	if at < 0 {
+		at = len(u.members)
+	}
+	u.members = slices.Insert(u.members, at, w)
 }
 
 func (u *union) verdict() Verdict {
@@ -69,7 +85,7 @@ func (s *Stream) advance(w int64) {
 			s.pending = s.pending[1:]
 			s.release(s.union.start())
 		}
-		s.grow()
+		s.grow(w)
 		end, known := s.union.end()
 		if known && end <= w {
 			s.finish(end)
@@ -80,23 +96,26 @@ func (s *Stream) advance(w int64) {
 	}
 }
 
-// grow takes the pending findings that overlap the union.
-func (s *Stream) grow() {
-	for len(s.pending) > 0 {
+// grow takes the pending findings before w that overlap the union. Behind w one may
+// yet come that starts before those that are pending.
+func (s *Stream) grow(w int64) {
+	for len(s.pending) > 0 && s.pending[0].Start < w {
 		end, known := s.union.end()
 		if known && s.pending[0].Start >= end {
 			return
 		}
-		if s.note() {
-			continue
+		if s.pending[0].Verdict == Allow {
+			s.union.notes = append(s.union.notes, s.pending[0])
+		} else {
+			s.union.members = append(s.union.members, s.pending[0])
 		}
-		s.union.members = append(s.union.members, s.pending[0])
 		s.pending = s.pending[1:]
 	}
 }
 
 // note records the first pending finding if it asks for nothing: such a
-// finding holds no text, and neither widens nor names a union.
+// finding holds no text, and neither widens nor names a union. In a union it is
+// recorded with it.
 func (s *Stream) note() bool {
 	if s.pending[0].Verdict != Allow {
 		return false
@@ -144,10 +163,18 @@ func (s *Stream) finish(end int64) {
 		}
 		s.placehold(known, end)
 	}
+	notes := u.notes
 	for i, m := range u.members {
+		for len(notes) > 0 && notes[0].compare(m) < 0 {
+			s.decide(notes[0], notes[0].wasOpen)
+			notes = notes[1:]
+		}
 		if i >= known || m.wasOpen {
 			s.decide(m, false)
 		}
+	}
+	for _, n := range notes {
+		s.decide(n, n.wasOpen)
 	}
 	s.union = nil
 	if v > Redact {

@@ -16,7 +16,7 @@ import (
 // throughTricks are an engine of all packs for each evasion, for none and for all.
 func throughTricks(t testing.TB, evasions ...match.Evasion) []*match.Engine {
 	t.Helper()
-	rs, err := rules.Select(rules.Names()...)
+	rs, err := rules.Select("secrets", "credentials", "pii")
 	if err != nil {
 		t.Fatal(err)
 	}

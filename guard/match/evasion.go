@@ -18,6 +18,9 @@ import (
 // with whatever is hidden between them; what is hidden beside it is not part of
 // it.
 //
+// A rule that looks for such a character itself, by a class of few, is not kept from
+// it: all rules of its engine then read that character as it stands.
+//
 // At most MostHidden bytes in a row are hidden; what would make them more is read
 // as it stands. So an engine that holds n bytes of the projection holds at most
 // n·(MostHidden+3) bytes of the text.
@@ -74,6 +77,7 @@ type disguise struct {
 	evasions Evasion
 	stop     [256]bool // the first bytes of what may not be itself
 	page     [(maxDisguised >> pageBits) + 1]uint8
+	named    func(rune) bool
 	as       [][1 << pageBits]int8 // by page: 0 for a rune itself, hidden, or what it stands for
 }
 
@@ -90,12 +94,13 @@ const hidden int8 = -1
 
 const escape = 0x1b
 
-// newDisguise returns nil if there is nothing to read through.
-func newDisguise(e Evasion) *disguise {
+// newDisguise returns nil if there is nothing to read through. What named says of
+// stays as it is.
+func newDisguise(e Evasion, named func(rune) bool) *disguise {
 	if e == 0 {
 		return nil
 	}
-	d := &disguise{evasions: e, as: make([][1 << pageBits]int8, 1)}
+	d := &disguise{evasions: e, as: make([][1 << pageBits]int8, 1), named: named}
 	d.stop[escape] = e&Terminal != 0
 	if e&Invisible != 0 {
 		for _, r := range invisible {
@@ -121,6 +126,9 @@ func newDisguise(e Evasion) *disguise {
 }
 
 func (d *disguise) set(r rune, as int8) {
+	if d.named(r) {
+		return
+	}
 	page := &d.page[r>>pageBits]
 	if *page == 0 {
 		*page = uint8(len(d.as))
@@ -135,7 +143,7 @@ func (d *disguise) of(r rune) int8 {
 	switch {
 	case r <= maxDisguised:
 		return d.as[d.page[r>>pageBits]][r&(1<<pageBits-1)]
-	case r >= firstTag && r <= lastTag && d.evasions&Invisible != 0:
+	case r >= firstTag && r <= lastTag && d.evasions&Invisible != 0 && !d.named(r):
 		return hidden
 	}
 	return 0
@@ -165,4 +173,31 @@ var lookAlikes = map[rune]string{
 	'Y': "УҮΥϒ", 'Z': "Ζ",
 	'a': "аα", 'c': "сϲ", 'd': "ԁ", 'e': "еҽ", 'h': "һ", 'i': "іι", 'j': "јϳ", 'l': "ӏ",
 	'o': "оοσ", 'p': "рρϱ", 'q': "ԛ", 'r': "г", 's': "ѕ", 'u': "υ", 'v': "νѵ", 'w': "ԝѡ", 'x': "х", 'y': "уγү",
+}
+
+// mostNamed is how many runes a class has at most that names them.
+const mostNamed = 1024
+
+// names says which runes rules look for by a class of few.
+func names(rules []*rule) func(rune) bool {
+	var spans [][2]rune
+	for _, r := range rules {
+		for _, in := range r.prog.inst {
+			if !isRune(in.Op) || len(in.Rune) < 2 {
+				continue
+			}
+			size := rune(0)
+			for i := 0; i < len(in.Rune); i += 2 {
+				size += in.Rune[i+1] - in.Rune[i] + 1
+			}
+			for i := 0; size <= mostNamed && i < len(in.Rune); i += 2 {
+				if in.Rune[i+1] >= utf8.RuneSelf {
+					spans = append(spans, [2]rune{in.Rune[i], in.Rune[i+1]})
+				}
+			}
+		}
+	}
+	return func(r rune) bool {
+		return slices.ContainsFunc(spans, func(s [2]rune) bool { return s[0] <= r && r <= s[1] })
+	}
 }

@@ -234,3 +234,15 @@ func unfinished(text string) int {
 	}
 	return 0
 }
+
+// TestRulesNameWhatIsHidden: a rule that looks for characters which are otherwise read
+// through finds them, and the rest is read through as ever.
+func TestRulesNameWhatIsHidden(t *testing.T) {
+	e := compile(t, match.Options{Evasions: match.Evasions},
+		match.Rule{ID: "tags", Pattern: `[\x{E0020}-\x{E007E}]{3,}`},
+		match.Rule{ID: "token", Pattern: `key_[a-z0-9]{4}[^a]`})
+	got := found(t, e.Open(t.Context(), guard.Channel{}), "key_\u200bab12. a\U000e0041\U000e0042", "\U000e0043b ")
+	if want := []string{"token", "tags"}; !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}

@@ -172,7 +172,7 @@ func (l *Literals) Name() string { return l.opt.Name }
 // Open implements [guard.Guard]. All channels are treated alike.
 func (l *Literals) Open(context.Context, guard.Channel) guard.Screen {
 	s := newLiteralScreen(l)
-	if d := newDisguise(l.opt.Evasions); d != nil {
+	if d := newDisguise(l.opt.Evasions, func(rune) bool { return false }); d != nil {
 		return newProjected(s, d)
 	}
 	return s

@@ -66,7 +66,7 @@ func Compile(rules []Rule, opt Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile guard %q: %w", opt.Name, err)
 	}
-	e := &Engine{name: opt.Name, key: append([]byte(nil), opt.Key...), limits: limits, disguise: newDisguise(opt.Evasions)}
+	e := &Engine{name: opt.Name, key: append([]byte(nil), opt.Key...), limits: limits}
 	seen := make(map[string]bool)
 	for _, r := range rules {
 		if seen[r.ID] {
@@ -86,6 +86,7 @@ func Compile(rules []Rule, opt Options) (*Engine, error) {
 			policy: cmp.Or(r.Policy, opt.Policy, Release), prog: p, budget: stateBudget,
 		})
 	}
+	e.disguise = newDisguise(opt.Evasions, names(e.rules))
 	e.classes = classify(e.rules)
 	for _, r := range e.rules {
 		r.init()
