@@ -36,6 +36,7 @@ func accounts() []match.Rule {
 				"at 1720000000, 1720000000123 and 1720000000123456789",
 				"1234567890123456",
 				"0.4111111111111111",
+				"$4503601774854144.0",
 				"52525210 52525218 52525220",
 				"44111111111111111",
 				"id 4111111111111111abc",
@@ -64,7 +65,7 @@ func accounts() []match.Rule {
 }
 
 // cards matches what is laid out like a card number of a brand that exists, and
-// a fraction that only ends like one, to be rejected.
+// a fraction that only begins or ends like one, to be rejected.
 var cards = func() string {
 	// In groups, or in one piece: never half so, as columns of numbers are.
 	groups := func(sizes ...int) string {
@@ -82,12 +83,12 @@ var cards = func() string {
 		`|35(?:2[89]|[3-8]\d))` + groups(4, 4, 4) // JCB
 	fifteen := `3[47]\d{2}` + groups(6, 5)             // American Express
 	fourteen := `3(?:0[0-5]|[689]\d)\d` + groups(6, 4) // Diners Club
-	return `\b(?:\d{1,9}\.)?(?:` + sixteen + `|` + fifteen + `|` + fourteen + `)\b`
+	return `\b(?:\d{1,9}\.)?(?:` + sixteen + `|` + fifteen + `|` + fourteen + `)(?:\.\d{1,9})?\b`
 }()
 
-// noFraction accepts text without a point in it.
+// noFraction accepts text without a point or a comma in it.
 var noFraction = match.Validator{Name: "no-fraction", Accept: func(text []byte) bool {
-	return !bytes.Contains(text, []byte("."))
+	return !bytes.ContainsAny(text, ".,")
 }}
 
 // ibanCountries are the countries that issue IBANs, by the length of theirs:

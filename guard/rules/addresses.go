@@ -14,7 +14,7 @@ func addresses() []match.Rule {
 			// Addresses that name no host and numbers that read as versions are
 			// left out; see hostIPv4.
 			ID:       "ipv4",
-			Pattern:  `\b\d{1,3}(?:\.\d{1,3}){3,7}\b`,
+			Pattern:  `\b\d{1,3}(?:\.\d{1,3}){3,7}(?:\.\d{1,9}\b|-[A-Za-z]|\b)`,
 			Severity: guard.Low, Verdict: guard.Redact,
 			Validators: []match.Validator{hostIPv4},
 			Match: []string{
@@ -28,6 +28,9 @@ func addresses() []match.Rule {
 				"8.8.8.8",
 				"Chrome/120.0.0.0",
 				"256.1.1.20",
+				"doi 10.1.1.80.1979",
+				"v8@10.2.154.26-node.26",
+				"netmask 255.255.255.240, group 239.1.1.40",
 				"1.2.3.4.5.60.7",
 				"127.0.0.1 0.0.0.0 255.255.255.255 10.0.0.0/8",
 				"v10.20.30.40",
@@ -61,14 +64,15 @@ func addresses() []match.Rule {
 	}
 }
 
-// hostIPv4 accepts the address of one host that is not this one. A number that
-// ends in .0 is a network's, or the version of a browser. One whose parts are
+// hostIPv4 accepts the address of one host that is not this one, nor a mask or a
+// group. A number that ends in .0 is a network's, or the version of a browser. One
+// whose parts are
 // all below 32 is taken for a version, a section or an object identifier, unless
 // it begins with 10, as the addresses of private networks do: of the public
 // addresses, one in 4096 is like that.
 var hostIPv4 = match.Validator{Name: "host-ipv4", Accept: func(text []byte) bool {
 	b, ok := ipv4(text)
-	if !ok || b[0] == 0 || b[3] == 0 || b[0] == 127 || b == [4]byte{255, 255, 255, 255} || example[[3]byte(b[:3])] {
+	if !ok || b[0] == 0 || b[3] == 0 || b[0] == 127 || b[0] >= 224 || example[[3]byte(b[:3])] {
 		return false
 	}
 	return b[0] == 10 || max(b[0], b[1], b[2], b[3]) >= 32
@@ -122,7 +126,7 @@ var hostIPv6 = match.Validator{Name: "host-ipv6", Accept: func(text []byte) bool
 		return false
 	}
 	low := bytes.ToLower(text)
-	if bytes.HasPrefix(low, []byte("2001:db8:")) || bytes.HasPrefix(low, []byte("3fff:")) {
+	if bytes.HasPrefix(low, []byte("2001:db8:")) || bytes.HasPrefix(low, []byte("2001:0db8:")) || bytes.HasPrefix(low, []byte("3fff:")) {
 		return false
 	}
 	return !zero && (groups == 8 && gaps == 0 || groups < 8 && gaps == 1)

@@ -112,6 +112,7 @@ func settings() []match.Rule {
 			NoMatch: []string{
 				"login with password or token",
 				"machine example.com login ann password <password>",
+				"\tlogin    string\n\tpassword string\n",
 			},
 		},
 		{
@@ -183,7 +184,7 @@ var filledIn = match.Validator{Name: "filled-in", Accept: func(text []byte) bool
 func isPlace(text []byte) bool {
 	for _, word := range []string{
 		"password", "passwd", "pass", "pwd", "secret", "token", "changeme", "redacted", "placeholder", "example",
-		"yourpassword", "your_password", "your-password", "mypassword", "my_password", "null", "none", "undefined", "false", "true",
+		"yourpassword", "your_password", "your-password", "mypassword", "my_password", "null", "none", "undefined", "false", "true", "string",
 	} {
 		if len(text) == len(word) && bytes.EqualFold(text, []byte(word)) {
 			return true

@@ -49,11 +49,12 @@ func national() []match.Rule {
 			[]string{"NHS number: 943 476 5919", "nhs_no=9434765919", "NHS no. 401-023-2137"},
 			[]string{"NHS number: 943 476 5918", "call 943 476 5919", "the NHS has 9434765919 pounds", "NHS number: 94347659190"}),
 		{
-			// The letter says enough, with eight digits before it or seven.
+			// The letter says enough, with eight digits before it or seven. A fraction
+			// of a second has both too, and is matched with its point to be rejected.
 			ID:       "es-nif",
-			Pattern:  `\b(?:\d{8}-?[A-HJ-NP-TV-Z]|[XYZ]-?\d{7}-?[A-HJ-NP-TV-Z])\b`,
+			Pattern:  `\b(?:\d{1,9}[.,])?(?:\d{8}-?[A-HJ-NP-TV-Z]|[XYZ]-?\d{7}-?[A-HJ-NP-TV-Z])\b`,
 			Severity: guard.High, Verdict: guard.Redact,
-			Validators: []match.Validator{nif},
+			Validators: []match.Validator{noFraction, nif},
 			Match: []string{
 				"DNI 12345678Z",
 				"NIE X1234567L",
@@ -66,6 +67,7 @@ func national() []match.Rule {
 				"12345678Zz",
 				"00000000T",
 				"20241011T",
+				"2026-11-30T22:34:23.19985059Z",
 			},
 		},
 		labelled("pl-pesel", `pesel`, `\d{11}`, pesel,

@@ -27,7 +27,7 @@ func contacts() []match.Rule {
 			// as its 64 letters reach, and no name escapes because an odd character
 			// stands before it.
 			ID:       "email",
-			Pattern:  `[\p{L}\p{M}\p{N}._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,3}[A-Za-z]{2,24}`,
+			Pattern:  `[\p{L}\p{M}\p{N}._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,3}(?:xn--[a-z0-9-]{1,24}|[A-Za-z]{2,24})`,
 			Severity: guard.Medium, Verdict: guard.Redact,
 			Validators: []match.Validator{mailbox},
 			Match: []string{
@@ -39,6 +39,7 @@ func contacts() []match.Rule {
 			NoMatch: []string{
 				"an @ sign, a@b, @handle, user@localhost",
 				"icon@2x.png",
+				"getty@tty1.service",
 				"npm install react@18.2.0-next.beta",
 				"git clone git@github.com:acme/app.git",
 				"golang.org/x/net@v0.55.0",
@@ -48,7 +49,7 @@ func contacts() []match.Rule {
 			// Written for people: with a +, or in groups. Bare digits are not a
 			// number to call.
 			ID: "phone",
-			Pattern: `\B\+[1-9]\d{9,14}\b` +
+			Pattern: `\B\+[1-9]\d{9,14}(?:\.\d{1,12})?\b` +
 				`|\B\+[1-9]\d{0,2}(?:(?:[ \x{A0}.-]{1,2}\(?|\()\d{1,5}(?:\) ?\d{1,5})?){2,5}\b` +
 				`|(?:\b1[ .-])?(?:\B\([2-9]\d{2}\) ?[2-9]\d{2}[ .-]|\b[2-9]\d{2}\.[2-9]\d{2}\.|\b[2-9]\d{2}` + dash + `[2-9]\d{2}` + dash + `)\d{4}\b`,
 			Validators: []match.Validator{phoneDigits},
@@ -74,13 +75,14 @@ func contacts() []match.Rule {
 				"m=+123.456789000",
 				"clause 252.227-7013",
 				"+1 2 3",
+				"+1234567891011.234 and m=+9000000000.000000000",
 			},
 		},
 	}
 }
 
 // mailbox rejects what only looks like an address: pinned versions of packages,
-// names of images for dense screens, and the user of git over SSH.
+// names of files and of units of systemd, and the user of git over SSH.
 var mailbox = match.Validator{Name: "mailbox", Accept: func(text []byte) bool {
 	local, domain, _ := bytes.Cut(text, []byte("@"))
 	if string(local) == "git" {
@@ -93,18 +95,24 @@ var mailbox = match.Validator{Name: "mailbox", Accept: func(text []byte) bool {
 		number = number && '0' <= b && b <= '9'
 	}
 	switch string(domain[bytes.LastIndexByte(domain, '.')+1:]) {
-	case "png", "jpg", "jpeg", "gif", "svg", "webp":
+	case "png", "jpg", "jpeg", "gif", "svg", "webp",
+		"service", "socket", "target", "timer", "mount", "slice", "scope",
+		"js", "mjs", "cjs", "ts", "tsx", "jsx", "css", "json", "yaml", "yml", "html", "xml", "txt", "conf", "log", "version":
 		return false
 	}
 	return !number
 }}
 
-// phoneDigits accepts what has as many digits as a number to call.
+// phoneDigits accepts what has as many digits as a number to call, and is no
+// fraction: ten of them or more before the only point.
 var phoneDigits = match.Validator{Name: "phone-digits", Accept: func(text []byte) bool {
 	n := 0
-	for _, b := range text {
-		if '0' <= b && b <= '9' {
+	for i, b := range text {
+		switch {
+		case '0' <= b && b <= '9':
 			n++
+		case b == '.' && n >= 10 && n == i-1:
+			return false
 		}
 	}
 	return 8 <= n && n <= 16

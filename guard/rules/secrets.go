@@ -195,7 +195,7 @@ func own() []match.Rule {
 			Group:    "secret",
 			Severity: guard.High, Verdict: guard.Redact,
 			Validators: []match.Validator{
-				digit, noSelector, match.Entropy(3.5),
+				digit, noSelector, noName, match.Entropy(3.5),
 				match.Without("redacted", "placeholder", "changeme", "your-", "your_", "xxxxxx"),
 			},
 			Match: []string{
@@ -218,6 +218,7 @@ func own() []match.Rule {
 				"keyboard: Logitech-MX-Keys-2023",
 				"api_key=api_key=api_key=api_key=api_key=",
 				"key := byteorder.BEUint64(b)",
+				"PrivateKey: testRSA2048PrivateKey}",
 				"secret = ed25519.NewKeyFromSeed(seed)",
 				"api_key: ${API_KEY_FROM_ENV_2}",
 				"token: your-token-9a8b7c6d5e4f",
@@ -281,6 +282,23 @@ var bothCases = match.Validator{Name: "both-cases", Accept: func(text []byte) bo
 		capital = capital || 'A' <= b && b <= 'Z'
 	}
 	return small && capital
+}}
+
+// noName rejects the name of something that holds a secret, such as
+// testRSA2048PrivateKey: letters and digits that end with what it holds.
+var noName = match.Validator{Name: "no-name", Accept: func(text []byte) bool {
+	for _, b := range text {
+		if !('0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || b == '_' || b == '.') {
+			return true
+		}
+	}
+	low := bytes.ToLower(text)
+	for _, word := range []string{"key", "token", "secret", "password", "credentials", "credential"} {
+		if bytes.HasSuffix(low, []byte(word)) {
+			return false
+		}
+	}
+	return true
 }}
 
 // noSelector rejects a name of source code, such as binary.BigEndian.Uint32: it
