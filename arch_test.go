@@ -105,7 +105,7 @@ var rooms = map[string]room{
 
 	"internal/gateway": {rooms: []string{"govern", "guard", "internal/auth", "internal/sse", "internal/wire"}},
 
-	"internal/chat":       {rooms: []string{"internal/journal", "internal/run", "internal/signal"}},
+	"internal/chat":       {rooms: []string{"internal/budget", "internal/journal", "internal/run", "internal/signal"}},
 	"internal/requestlog": {rooms: []string{"govern", "guard", "internal/journal"}},
 	"internal/keep":       {rooms: []string{"govern", "internal/approval", "internal/journal"}},
 	"internal/agent": {

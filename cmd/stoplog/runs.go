@@ -153,10 +153,14 @@ func (c *runsShowCommand) Run(w *world) error {
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return writeShown(w, row, items)
+	spend, err := chat.SpendOf(ctx, store, ref)
+	if err != nil {
+		return err
 	}
-	if err := showRow(w, row); err != nil {
+	if c.JSON {
+		return writeShown(w, row, spend, items)
+	}
+	if err := showRow(w, row, spend); err != nil {
 		return err
 	}
 	n := narrator{w: w, tame: true, all: true}
@@ -168,12 +172,12 @@ func (c *runsShowCommand) Run(w *world) error {
 	return n.end()
 }
 
-func showRow(w *world, row journal.Run) error {
+func showRow(w *world, row journal.Run, spend chat.Spend) error {
 	table := tabwriter.NewWriter(w.stdout, 0, 0, 2, ' ', 0)
 	for _, f := range [][2]string{
 		{"run", string(row.Run)}, {"kind", string(row.Kind)}, {"session", string(row.Session)}, {"profile", row.Profile},
 		{"starter", row.Starter}, {"status", string(row.Status)}, {"reason", row.Reason},
-		{"created", row.Created.Format(time.RFC3339)}, {"events", fmt.Sprint(row.Tail.Seq)}, {"head", row.Tail.Link.String()},
+		{"created", row.Created.Format(time.RFC3339)}, {"took", spend.String()}, {"events", fmt.Sprint(row.Tail.Seq)}, {"head", row.Tail.Link.String()},
 	} {
 		if f[1] != "" {
 			fmt.Fprintf(table, "%s\t%s\n", f[0], diag.Line(f[1]))
@@ -183,9 +187,11 @@ func showRow(w *world, row journal.Run) error {
 	return table.Flush()
 }
 
-func writeShown(w *world, row journal.Run, items []chat.Item) error {
+func writeShown(w *world, row journal.Run, spend chat.Spend, items []chat.Item) error {
 	enc := newEncoder(w.stdout)
-	if err := enc.Encode(api.RunOf(row)); err != nil {
+	shown := api.RunOf(row)
+	shown.Spend = &spend
+	if err := enc.Encode(shown); err != nil {
 		return err
 	}
 	for _, item := range items {

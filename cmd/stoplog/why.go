@@ -71,6 +71,9 @@ func account(a chat.Account) []byte {
 		fmt.Fprintf(&out, " (%s)", diag.Line(a.Reason))
 	}
 	fmt.Fprintf(&out, ", profile %s\n", diag.Line(a.Profile))
+	if a.Spend.Requests+a.Spend.Open > 0 {
+		fmt.Fprintf(&out, "it took %s\n", a.Spend)
+	}
 	step := 0
 	for _, e := range a.Entries {
 		if e.Step != 0 && e.Step != step {

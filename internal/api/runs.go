@@ -28,6 +28,8 @@ type Run struct {
 	// Events is how many events its log has, and Head the last link of its chain.
 	Events uint64 `json:"events"`
 	Head   string `json:"head"`
+	// Spend is what it took of models; of a run in a list it is left out.
+	Spend *chat.Spend `json:"spend,omitempty"`
 }
 
 // RunOf shows a run's row.
@@ -105,7 +107,13 @@ func (s *Server) writeRun(w http.ResponseWriter, r *http.Request, ref journal.Re
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, RunOf(row))
+	spend, err := chat.SpendOf(r.Context(), s.Store, ref)
+	if err != nil {
+		return err
+	}
+	shown := RunOf(row)
+	shown.Spend = &spend
+	writeJSON(w, http.StatusOK, shown)
 	return nil
 }
 

@@ -20,6 +20,15 @@ type Usage struct {
 	Reasoning    int64 `json:"reasoning,omitempty"`      // of Output: not shown
 }
 
+// Plus is the sum.
+func (u Usage) Plus(v Usage) Usage {
+	return Usage{
+		Input: plus(u.Input, v.Input), Output: plus(u.Output, v.Output), Estimated: u.Estimated || v.Estimated,
+		CacheRead: plus(u.CacheRead, v.CacheRead), CacheWrite: plus(u.CacheWrite, v.CacheWrite), CacheWrite1h: plus(u.CacheWrite1h, v.CacheWrite1h),
+		Reasoning: plus(u.Reasoning, v.Reasoning),
+	}
+}
+
 // Tokens is what counts against a limit: all that was read and written.
 func (u Usage) Tokens() int64 { return plus(max(u.Input, 0), max(u.Output, 0)) }
 

@@ -23,6 +23,8 @@ type Account struct {
 	Ended   time.Time `json:"ended,omitzero"`
 	// Purged: the payload of an event is gone, and with it what came behind it.
 	Purged bool `json:"purged,omitempty"`
+	// Spend is what the run took of models.
+	Spend Spend `json:"spend"`
 	// Entries are in the order in which things happened.
 	Entries []Entry `json:"entries"`
 }
@@ -63,6 +65,9 @@ func AccountOf(ctx context.Context, s journal.Reader, ref journal.Ref) (Account,
 	a := Account{
 		Run: string(row.Run), Profile: row.Profile, Status: string(row.Status), Reason: row.Reason,
 		Began: row.Created, Ended: row.Ended, Entries: []Entry{},
+	}
+	if a.Spend, err = SpendOf(ctx, s, ref); err != nil {
+		return Account{}, err
 	}
 	r := NewReader(row)
 	for rec, err := range s.Events(ctx, ref, 0) {
