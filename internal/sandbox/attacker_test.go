@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -65,6 +66,11 @@ var attacks = map[string]func(string) error{
 
 	"proxy": func(host string) error { return viaProxy(host, os.Getenv("HTTPS_PROXY")) },
 	"get":   get,
+
+	"check": func(string) error {
+		r := Check(context.Background())
+		return fmt.Errorf("holds: %v; %s: %s", r.Holds, r.Parts[0].Name, r.Parts[0].Detail)
+	},
 
 	"unshare":   func(string) error { return unix.Unshare(unix.CLONE_NEWUSER) },
 	"clone":     func(string) error { return cloneUser() },

@@ -49,6 +49,15 @@ func TestCheckRefused(t *testing.T) {
 	}
 }
 
+// Where the kernel gives no namespaces, as in a sandbox, nothing holds, nothing is
+// run, and the part is named.
+func TestCheckWithoutNamespaces(t *testing.T) {
+	o := do(t, newRoom(t).attack(t, "check"))
+	if !strings.HasPrefix(o.stdout, "check: holds: false; namespaces: make namespaces for it: ") || !strings.Contains(o.stdout, "operation not permitted") {
+		t.Errorf("it says %q, %q", o.stdout, o.stderr)
+	}
+}
+
 // The whole suite again as an ordinary user, if this is root.
 func TestAsOrdinaryUser(t *testing.T) {
 	if os.Geteuid() != 0 {

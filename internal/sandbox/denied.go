@@ -17,8 +17,9 @@ var secretsOfHomes = []string{
 
 // secretsOfTheSystem are those that belong to the machine.
 var secretsOfTheSystem = []string{
-	"/etc/gshadow", "/etc/shadow", "/etc/ssh", "/etc/sudoers", "/etc/sudoers.d",
-	"/run/secrets", "/var/run/secrets", "/etc/kubernetes", "/var/lib/kubelet",
+	"/etc/NetworkManager/system-connections", "/etc/gshadow", "/etc/gshadow-", "/etc/krb5.keytab", "/etc/kubernetes", "/etc/letsencrypt",
+	"/etc/openvpn", "/etc/pki/tls/private", "/etc/security/opasswd", "/etc/shadow", "/etc/shadow-", "/etc/ssh", "/etc/ssl/private",
+	"/etc/sudoers", "/etc/sudoers.d", "/etc/wireguard", "/run/secrets", "/var/lib/kubelet", "/var/run/secrets",
 }
 
 // Denied are the places that no program gets to see, whatever its scope: where

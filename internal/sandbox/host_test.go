@@ -226,3 +226,16 @@ func TestLimits(t *testing.T) {
 		t.Errorf("a busy program: %+v", o.Result)
 	}
 }
+
+// A program that starts ever more of them comes to an end.
+func TestProcessesAreBounded(t *testing.T) {
+	s := newRoom(t).shell("i=0; while [ $i -lt 400 ]; do sleep 1000 & i=$((i+1)); done; echo all", "sleep")
+	s.Limits.Processes = 310
+	o := do(t, s)
+	if os.Geteuid() == 0 && !pidsByNamespace() {
+		t.Skip("this kernel does not count root's processes by namespace")
+	}
+	if strings.Contains(o.stdout, "all") || !strings.Contains(o.stderr, "fork") {
+		t.Errorf("400 processes with a limit of 310: %+v, %q, %q", o.Result, o.stdout, o.stderr)
+	}
+}

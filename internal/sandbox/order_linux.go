@@ -67,37 +67,37 @@ func refused(err error) report {
 
 func (r refusal) err() error { return refuse(r.Part, errors.New(r.Err)) }
 
-// file is the order as a file in memory that can be read from its start.
-func (o order) file() (*os.File, error) {
-	text, err := json.Marshal(o)
-	if err != nil {
-		return nil, fmt.Errorf("write down the sandbox's order: %w", err)
-	}
-	fd, err := unix.MemfdCreate("stoplog-sandbox-order", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("make a file in memory: %w", err)
-	}
-	f := os.NewFile(uintptr(fd), "order")
-	if _, err := f.WriteAt(text, 0); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("write down the sandbox's order: %w", err)
-	}
-	return f, nil
-}
-
 // readOrder reads the order that this process was started with.
-func readOrder() (order, *os.File, error) {
-	f := os.NewFile(orderFile, "order")
+func readOrder() (order, error) {
 	// Whatever else is open here was left open by whoever started the host.
 	if err := unix.CloseRange(orderFile, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return order{}, nil, fmt.Errorf("close what was left open: %w", err)
+		return order{}, fmt.Errorf("close what was left open: %w", err)
 	}
+	f := os.NewFile(orderFile, "order")
+	defer f.Close()
 	var o order
-	const most = 64 << 20
-	if err := json.NewDecoder(io.NewSectionReader(f, 0, most)).Decode(&o); err != nil {
-		return order{}, nil, fmt.Errorf("read the sandbox's order: %w", err)
+	if err := json.NewDecoder(f).Decode(&o); err != nil {
+		return order{}, fmt.Errorf("read the sandbox's order: %w", err)
 	}
-	return o, f, nil
+	return o, nil
+}
+
+// pipe is the order as a file to be read once. Whoever is given it to start a
+// process with closes it then; give writes it, and returns when it was read or its
+// reader is gone.
+func (o order) pipe() (from *os.File, give func(), err error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return nil, nil, fmt.Errorf("write down the sandbox's order: %w", err)
+	}
+	from, to, err := os.Pipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	return from, func() {
+		to.Write(text) // a reader that is gone has said why, or is missed
+		to.Close()
+	}, nil
 }
 
 // channel is a socket that keeps messages apart and carries open files.

@@ -39,7 +39,7 @@ func probe(args []string) int {
 		bounds(partLimits, "open files", unix.RLIMIT_NOFILE),
 		capabilities(),
 		mustRefuse(partLandlock, fmt.Sprintf("version %d: read a file outside", landlockABI()), look(file), unix.EACCES),
-		mustRefuse(partLandlock, "execute a program that the scope does not name", execute(), unix.EACCES),
+		mustRefuse(partLandlock, "execute a program that the scope does not name", executed(), unix.EACCES),
 		mustRefuse(partSeccomp, "trace a process", traced(), unix.EPERM),
 		mustRefuse(partSeccomp, "open a unix socket", socket(unix.AF_UNIX), unix.EPERM),
 	}
@@ -108,7 +108,7 @@ func connect(address string) error {
 	return unix.Connect(fd, &unix.SockaddrInet4{Port: n, Addr: [4]byte(net.ParseIP("127.0.0.1").To4())})
 }
 
-func execute() error {
+func executed() error {
 	for _, program := range []string{"/bin/sh", "/bin/true", "/bin/ls"} {
 		if _, err := os.Stat(program); err == nil {
 			return exec.Command(program).Run()

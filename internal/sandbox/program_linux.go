@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,13 +16,12 @@ import (
 func becomeProgram() int {
 	// What is given up is a thread's, and it is this thread that executes.
 	runtime.LockOSThread()
-	o, _, err := readOrder()
+	o, err := readOrder()
 	if err == nil {
 		err = giveUp(o)
 	}
 	if err == nil {
-		err = syscall.Exec(o.Program, o.Argv, o.Env)
-		err = refuse(partProgram, fmt.Errorf("execute %s: %w", o.Program, err))
+		err = refuse(partProgram, fmt.Errorf("execute %s: %w", o.Program, execute(o)))
 	}
 	warden := os.NewFile(reportFile, "report")
 	if json.NewEncoder(warden).Encode(refused(err)) != nil {
@@ -59,18 +59,13 @@ func limit(l Limits) error {
 	if l.CPU > 0 {
 		seconds = max(1, uint64(l.CPU.Seconds()))
 	}
-	memory := uint64(unix.RLIM_INFINITY)
-	if l.Memory > 0 {
-		memory = l.Memory
-	}
 	for _, r := range []struct {
 		what string
 		kind int
 		most uint64
 	}{
-		{"core dumps", unix.RLIMIT_CORE, 0},
+		{"core dumps", unix.RLIMIT_CORE, 1}, // with 0 the kernel would still start a handler, outside; 1 byte is none
 		{"processor time", unix.RLIMIT_CPU, seconds},
-		{"memory", unix.RLIMIT_AS, memory},
 		{"file size", unix.RLIMIT_FSIZE, l.FileSize},
 		{"open files", unix.RLIMIT_NOFILE, l.Files},
 		{"processes", unix.RLIMIT_NPROC, l.Processes},
@@ -120,4 +115,31 @@ func dropCapabilities() error {
 		return fmt.Errorf("drop the capabilities: %w", err)
 	}
 	return nil
+}
+
+// execute becomes the program. The limit of memory comes last: this process, which
+// reserves more than it uses, may be above it already, and must not ask for any
+// more.
+func execute(o order) error {
+	path, err := unix.BytePtrFromString(o.Program)
+	if err != nil {
+		return err
+	}
+	argv, err := syscall.SlicePtrFromStrings(o.Argv)
+	if err != nil {
+		return err
+	}
+	env, err := syscall.SlicePtrFromStrings(o.Env)
+	if err != nil {
+		return err
+	}
+	if most := o.Limits.Memory; most > 0 {
+		limit := unix.Rlimit{Cur: most, Max: most}
+		_, _, errno := unix.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_AS, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
+		if errno != 0 {
+			return errno
+		}
+	}
+	_, _, errno := unix.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&argv[0])), uintptr(unsafe.Pointer(&env[0])))
+	return errno
 }

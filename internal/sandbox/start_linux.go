@@ -98,25 +98,28 @@ func (p *Process) start(ctx context.Context, s Spec) error {
 	for _, service := range s.Services {
 		o.Ports = append(o.Ports, service.Port)
 	}
-	orders, err := o.file()
+	orders, give, err := o.pipe()
 	if err != nil {
 		return err
 	}
-	defer orders.Close()
 	ours, theirs, err := channels()
 	if err != nil {
+		orders.Close()
+		give()
 		return err
 	}
-	defer theirs.Close()
 	p.channel = ours
 	p.warden = wardenCommand(orders, theirs)
 	streams := p.streams(s)
 	p.began = time.Now()
-	if err := p.warden.Start(); err != nil {
+	err = p.warden.Start()
+	orders.Close() // so that theirs is the only reader
+	theirs.Close() // so that the warden's end is the end of what it says
+	give()
+	if err != nil {
 		ours.conn.Close()
 		return refuse(partNamespaces, fmt.Errorf("make namespaces for it: %w", namespaceHint(err)))
 	}
-	theirs.Close() // so that the warden's end is the end of what it says
 	stop := context.AfterFunc(ctx, func() { p.end(Cancelled) })
 	listeners, err := p.hearStart()
 	if err != nil && !p.endedBy(Flooded) { // a program can flood before we hear that it runs

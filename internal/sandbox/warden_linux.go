@@ -45,7 +45,7 @@ func warden() int {
 		fmt.Fprintln(os.Stderr, "this is a part of Stoplog's sandbox, and is started by it alone")
 		return 1
 	}
-	o, orders, err := readOrder()
+	o, err := readOrder()
 	if err != nil {
 		return 1 // there is nobody to tell
 	}
@@ -57,7 +57,7 @@ func warden() int {
 		host.hear() // the host says nothing: this returns when it is gone
 		os.Exit(1)
 	}()
-	pid, err := build(o, orders, host)
+	pid, err := build(o, host)
 	if err != nil {
 		host.say(refused(err))
 		return 1
@@ -72,7 +72,7 @@ func warden() int {
 }
 
 // build makes the sandbox around this process and starts the program in it.
-func build(o order, orders *os.File, host channel) (pid int, err error) {
+func build(o order, host channel) (pid int, err error) {
 	if err := arrangeFiles(o); err != nil {
 		return 0, err
 	}
@@ -89,12 +89,16 @@ func build(o order, orders *os.File, host channel) (pid int, err error) {
 	for _, fd := range listeners {
 		unix.Close(fd)
 	}
-	return startProgram(orders)
+	return startProgram(o)
 }
 
 // startProgram begins the program's process and waits until it has become what
 // it is to be.
-func startProgram(orders *os.File) (int, error) {
+func startProgram(o order) (int, error) {
+	orders, give, err := o.pipe()
+	if err != nil {
+		return 0, err
+	}
 	said, saying, err := os.Pipe()
 	if err != nil {
 		return 0, fmt.Errorf("make a pipe to the program: %w", err)
@@ -106,10 +110,11 @@ func startProgram(orders *os.File) (int, error) {
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	saying.Close()
+	orders.Close()
+	give() // at once an error if there is nobody
 	if err != nil {
 		return 0, fmt.Errorf("start the program's process: %w", err)
 	}
-	orders.Close()
 	var r report
 	err = json.NewDecoder(said).Decode(&r) // nothing comes once the program runs
 	switch {
