@@ -129,3 +129,33 @@ func TestChecksAreDocumented(t *testing.T) {
 		t.Error("a check that is not there is found")
 	}
 }
+
+// Whatever stands in a file, lint ends, and each finding has a place in a file
+// that it read.
+func FuzzLint(f *testing.F) {
+	for _, folder := range []string{"testdata/ok", "testdata/err"} {
+		for _, file := range playbooksIn(f, folder) {
+			data, err := os.ReadFile(filepath.Join(folder, file))
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(data)
+		}
+	}
+	tree := os.DirFS("testdata/ok")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 8<<10 {
+			return
+		}
+		_, found := Lint("fuzz.yaml", data, Options{Tree: tree})
+		lines := bytes.Count(bytes.ReplaceAll(data, []byte("\r"), []byte("\n")), []byte("\n")) + 1
+		for _, f := range found {
+			if f.Line < 1 || f.Col < 1 || f.File == "fuzz.yaml" && f.Line > lines || f.Message == "" {
+				t.Errorf("a finding without a place: %+v", f)
+			}
+			if _, ok := Lookup(f.Check); !ok {
+				t.Errorf("there is no check %q", f.Check)
+			}
+		}
+	})
+}
