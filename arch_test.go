@@ -79,8 +79,7 @@ var rooms = map[string]room{
 		modules: []string{"cel.dev/cel-go", "github.com/go-json-experiment/json"},
 	},
 	"internal/config": {
-		rooms:   []string{"guard", "guard/match", "guard/rules", "internal/budget", "internal/diag", "internal/policy", "internal/secret", "internal/tool"},
-		modules: []string{"github.com/goccy/go-yaml"},
+		rooms: []string{"guard", "guard/match", "guard/rules", "internal/budget", "internal/diag", "internal/policy", "internal/secret", "internal/tool", "internal/yamltree"},
 	},
 
 	"internal/yamltree": {rooms: []string{"internal/diag"}, modules: []string{"github.com/goccy/go-yaml"}},

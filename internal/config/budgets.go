@@ -41,21 +41,21 @@ var budgetKinds = map[string]budget.Kind{
 // budgets reads limits by what they are of.
 func (d decoder) budgets(members []member) (b budgetsDecl) {
 	for _, m := range members {
-		if m.key == "day" {
-			b.day = d.limit(m.value)
+		if m.Key == "day" {
+			b.day = d.limit(m.Value)
 			continue
 		}
-		kind, ok := budgetKinds[m.key]
-		if !ok || !d.is(m.value, mapping, m.key) {
+		kind, ok := budgetKinds[m.Key]
+		if !ok || !d.is(m.Value, mapping, m.Key) {
 			continue
 		}
-		for _, item := range d.unique(m.value.members) {
-			name := at[string]{item.key, item.span, true}
-			if !isBudgetName(item.key) {
-				d.errorf(item.span, "", "%q cannot be the name of what a budget is of", item.key)
+		for _, item := range d.unique(m.Value.Members) {
+			name := at[string]{item.Key, item.Span, true}
+			if !isBudgetName(item.Key) {
+				d.Errorf(item.Span, "", "%q cannot be the name of what a budget is of", item.Key)
 				continue
 			}
-			b.scopes = append(b.scopes, scopeDecl{kind, name, d.limit(item.value)})
+			b.scopes = append(b.scopes, scopeDecl{kind, name, d.limit(item.Value)})
 		}
 	}
 	return b
@@ -71,28 +71,28 @@ func isBudgetName(s string) bool {
 func (d decoder) limit(n node) (l limitDecl) {
 	members, flawed := d.members(n, limitShape)
 	for _, m := range members {
-		switch m.key {
+		switch m.Key {
 		case "tokens":
-			l.tokens = d.integer(m.value, m.key, 0, 1<<53)
+			l.tokens = d.integer(m.Value, m.Key, 0, 1<<53)
 		case "usd":
-			l.usd = amount(d, m.value, m.key, budget.ParseUSD)
+			l.usd = amount(d, m.Value, m.Key, budget.ParseUSD)
 		}
 	}
 	if len(members) == 0 && !flawed {
-		d.errorf(n.span, "write tokens, usd or both", "the budget limits nothing")
+		d.Errorf(n.Span, "write tokens, usd or both", "the budget limits nothing")
 	}
 	return l
 }
 
 // amount reads a decimal number of dollars.
 func amount[T any](d decoder, n node, what string, parse func(string) (T, error)) at[T] {
-	t := at[T]{span: n.span}
+	t := at[T]{span: n.Span}
 	if !d.is(n, number, what) {
 		return t
 	}
-	v, err := parse(n.text)
+	v, err := parse(n.Text)
 	if err != nil {
-		d.errorf(n.span, "write dollars as 12 or 12.5", "%s: %v", what, err)
+		d.Errorf(n.Span, "write dollars as 12 or 12.5", "%s: %v", what, err)
 		return t
 	}
 	t.value, t.set = v, true
@@ -133,22 +133,22 @@ func (b budgetsDecl) envelopes() (all []budget.Envelope) {
 
 // prices reads what models cost, in dollars for a million tokens.
 func (d decoder) prices(m member) (all []priceDecl) {
-	if !d.is(m.value, mapping, m.key) {
+	if !d.is(m.Value, mapping, m.Key) {
 		return nil
 	}
-	for _, item := range d.unique(m.value.members) {
-		p := priceDecl{name: at[string]{item.key, item.span, true}, said: map[string]at[budget.Rate]{}}
-		if !isBudgetName(item.key) || strings.Contains(item.key, "*") {
-			d.errorf(item.span, "name one model", "%q is not the name of a model", item.key)
+	for _, item := range d.unique(m.Value.Members) {
+		p := priceDecl{name: at[string]{item.Key, item.Span, true}, said: map[string]at[budget.Rate]{}}
+		if !isBudgetName(item.Key) || strings.Contains(item.Key, "*") {
+			d.Errorf(item.Span, "name one model", "%q is not the name of a model", item.Key)
 			continue
 		}
-		members, flawed := d.members(item.value, priceShape)
+		members, flawed := d.members(item.Value, priceShape)
 		for _, m := range members {
-			p.said[m.key] = amount(d, m.value, m.key, budget.ParseRate)
+			p.said[m.Key] = amount(d, m.Value, m.Key, budget.ParseRate)
 		}
 		for _, needed := range []string{"input", "output"} {
 			if !flawed && !p.said[needed].written() {
-				d.errorf(item.span, "write input and output, in dollars for a million tokens; 0 is for what is free", "the price of %q has no %s", item.key, needed)
+				d.Errorf(item.Span, "write input and output, in dollars for a million tokens; 0 is for what is free", "the price of %q has no %s", item.Key, needed)
 			}
 		}
 		all = append(all, p)
@@ -233,23 +233,23 @@ func LoadBudgets(file string) ([]budget.Envelope, error) {
 // ParseBudgets reads data as the content of a file of budgets of that name. Its
 // error is a [diag.List].
 func ParseBudgets(file string, data []byte) ([]budget.Envelope, error) {
-	r := &reader{file: file}
+	r := newReader(file)
 	d := decoder{reader: r}
-	root := r.tree(data)
+	root := r.Read(data)
 	members, flawed := d.members(root, budgetFileShape)
 	version := false
 	for _, m := range members {
-		if m.key == "version" {
+		if m.Key == "version" {
 			version = true
-			d.version(m.value)
+			d.version(m.Value)
 		}
 	}
 	if !version && !flawed {
-		d.errorf(root.span, "write `version: 1` first", "the file has no version")
+		d.Errorf(root.Span, "write `version: 1` first", "the file has no version")
 	}
 	b := d.budgets(members)
-	r.list.Sort()
-	if err := r.list.Err(); err != nil {
+	r.List.Sort()
+	if err := r.List.Err(); err != nil {
 		return nil, err
 	}
 	return b.envelopes(), nil

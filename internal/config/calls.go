@@ -39,12 +39,12 @@ type (
 
 // calls reads rules for tools, each a word or a list of clauses.
 func (d decoder) calls(m member) []callDecl {
-	if !d.is(m.value, mapping, m.key) {
+	if !d.is(m.Value, mapping, m.Key) {
 		return nil
 	}
 	var all []callDecl
-	for _, t := range d.unique(m.value.members) {
-		all = append(all, callDecl{at[string]{t.key, t.span, true}, d.clauses(t)})
+	for _, t := range d.unique(m.Value.Members) {
+		all = append(all, callDecl{at[string]{t.Key, t.Span, true}, d.clauses(t)})
 	}
 	return all
 }
@@ -53,28 +53,28 @@ const clauseForm = "write a list such as [deny: 'args.path.startsWith(\"/etc\")'
 
 // clauses reads one word, or a list of words and of {WORD: EXPRESSION}.
 func (d decoder) clauses(m member) []clauseDecl {
-	what := "the rule of tool " + strconv.Quote(m.key)
-	if m.value.kind != list {
-		return []clauseDecl{{rule: d.oneOf(m.value, what, Allow, RequireApproval, Deny)}}
+	what := "the rule of tool " + strconv.Quote(m.Key)
+	if m.Value.Kind != list {
+		return []clauseDecl{{rule: d.oneOf(m.Value, what, Allow, RequireApproval, Deny)}}
 	}
-	if len(m.value.items) == 0 {
-		d.errorf(m.value.span, clauseForm, "%s is an empty list", what)
+	if len(m.Value.Items) == 0 {
+		d.Errorf(m.Value.Span, clauseForm, "%s is an empty list", what)
 	}
 	var all []clauseDecl
-	for i, item := range m.value.items {
-		if item.kind != mapping {
+	for i, item := range m.Value.Items {
+		if item.Kind != mapping {
 			all = append(all, clauseDecl{rule: d.oneOf(item, "an item of "+what, Allow, RequireApproval, Deny)})
-			if i < len(m.value.items)-1 {
-				d.errorf(item.span, "put it last, or give it a condition", "nothing behind this item of %s can decide", what)
+			if i < len(m.Value.Items)-1 {
+				d.Errorf(item.Span, "put it last, or give it a condition", "nothing behind this item of %s can decide", what)
 			}
 			continue
 		}
-		members := d.unique(item.members)
-		if len(members) != 1 || !slices.Contains([]string{Allow, RequireApproval, Deny}, members[0].key) {
-			d.errorf(item.span, clauseForm, "an item of %s is a word and a condition", what)
+		members := d.unique(item.Members)
+		if len(members) != 1 || !slices.Contains([]string{Allow, RequireApproval, Deny}, members[0].Key) {
+			d.Errorf(item.Span, clauseForm, "an item of %s is a word and a condition", what)
 			continue
 		}
-		all = append(all, clauseDecl{at[string]{members[0].key, members[0].span, true}, d.prose(members[0].value, "a condition")})
+		all = append(all, clauseDecl{at[string]{members[0].Key, members[0].Span, true}, d.prose(members[0].Value, "a condition")})
 	}
 	return all
 }
@@ -84,7 +84,7 @@ func (d decoder) ceilings(n node) []ceilingDecl {
 	var all []ceilingDecl
 	members, _ := d.members(n, ceilingsShape)
 	for _, m := range members {
-		all = append(all, ceilingDecl{at[string]{m.key, m.span, true}, d.oneOf(m.value, "the ceiling of "+m.key, classNames...)})
+		all = append(all, ceilingDecl{at[string]{m.Key, m.Span, true}, d.oneOf(m.Value, "the ceiling of "+m.Key, classNames...)})
 	}
 	return all
 }
@@ -104,7 +104,7 @@ func (s *resolver) callRules(base []CallRule, decls []callDecl) []CallRule {
 	for _, d := range decls {
 		r := CallRule{Tool: d.tool.value, Clauses: s.clauses(d)}
 		if strings.TrimSpace(r.Tool) != r.Tool || r.Tool == "" {
-			s.errorf(d.tool.span, "a `*` stands for any characters", "%q is not the name of a tool", r.Tool)
+			s.Errorf(d.tool.span, "a `*` stands for any characters", "%q is not the name of a tool", r.Tool)
 		}
 		rules = replace(rules, r, func(r CallRule) string { return r.Tool })
 	}
@@ -121,7 +121,7 @@ func (s *resolver) clauses(d callDecl) []Clause {
 		_, err := policy.Compile([]policy.Rule{{Tool: d.tool.value, Clauses: []policy.Clause{{When: c.when.value}}}})
 		var wrong *policy.ClauseError
 		if errors.As(err, &wrong) {
-			s.errorf(c.when.span, "a condition is CEL over `tool` and `args`, such as args.path.startsWith(\"/tmp/\")",
+			s.Errorf(c.when.span, "a condition is CEL over `tool` and `args`, such as args.path.startsWith(\"/tmp/\")",
 				"the condition is wrong at %d:%d: %s", wrong.Line, wrong.Col, wrong.Message)
 		}
 		all = append(all, Clause{c.rule.value, c.when.value})
@@ -140,7 +140,7 @@ func (s *resolver) ceilings(base []Ceiling, decls []ceilingDecl) []Ceiling {
 		case err != nil || !ok:
 			continue // reported
 		case class > most[zone]:
-			s.errorf(d.class.span, "", "the ceiling of %s is %s, and a profile may only lower it", zone, most[zone])
+			s.Errorf(d.class.span, "", "the ceiling of %s is %s, and a profile may only lower it", zone, most[zone])
 		}
 		all = replace(all, Ceiling{d.zone.value, d.class.value}, func(c Ceiling) string { return c.Zone })
 	}

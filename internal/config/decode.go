@@ -89,32 +89,32 @@ type (
 type decoder struct{ *reader }
 
 func (d decoder) document(root node) document {
-	doc := document{root: root.span}
-	if root.kind == null {
-		d.errorf(root.span, "write at least `version: 1`, or remove the file to use what is built in", "the file is empty")
+	doc := document{root: root.Span}
+	if root.Kind == null {
+		d.Errorf(root.Span, "write at least `version: 1`, or remove the file to use what is built in", "the file is empty")
 		return doc
 	}
 	version := false
 	members, flawed := d.members(root, fileShape)
 	for _, m := range members {
-		switch m.key {
+		switch m.Key {
 		case "version":
 			version = true
-			d.version(m.value)
+			d.version(m.Value)
 		case "listen":
-			doc.listen = d.text(m.value, m.key)
+			doc.listen = d.text(m.Value, m.Key)
 		case "require_keys":
-			doc.requireKeys = d.flag(m.value, m.key)
+			doc.requireKeys = d.flag(m.Value, m.Key)
 		case "tls":
-			doc.tls = d.tls(m.value)
+			doc.tls = d.tls(m.Value)
 		case "store":
-			doc.store = d.text(m.value, m.key)
+			doc.store = d.text(m.Value, m.Key)
 		case "seal":
-			doc.seal = d.seal(m.value)
+			doc.seal = d.seal(m.Value)
 		case "rules":
-			doc.rules = d.texts(m.value, m.key)
+			doc.rules = d.texts(m.Value, m.Key)
 		case "max_body_bytes":
-			doc.maxBody = d.integer(m.value, m.key, 1<<10, 1<<30)
+			doc.maxBody = d.integer(m.Value, m.Key, 1<<10, 1<<30)
 		case "upstreams":
 			doc.upstreams = each(d, m, d.upstream)
 		case "guards":
@@ -122,23 +122,23 @@ func (d decoder) document(root node) document {
 		case "profiles":
 			doc.profiles = each(d, m, d.profile)
 		case "gateway":
-			doc.gateway = d.gateway(m.value)
+			doc.gateway = d.gateway(m.Value)
 		case "budgets":
-			limits, _ := d.members(m.value, budgetsShape)
+			limits, _ := d.members(m.Value, budgetsShape)
 			doc.budgets = d.budgets(limits)
 		case "prices":
 			doc.prices = d.prices(m)
 		}
 	}
 	if !version && !flawed {
-		d.errorf(root.span, "write `version: 1` first", "the file has no version")
+		d.Errorf(root.Span, "write `version: 1` first", "the file has no version")
 	}
 	return doc
 }
 
 func (d decoder) version(n node) {
 	if v := d.integer(n, "version", 0, 1<<30); v.set && v.value != 1 {
-		d.errorf(n.span, "write `version: 1`", "version %d is not known to this program, which reads version 1", v.value)
+		d.Errorf(n.Span, "write `version: 1`", "version %d is not known to this program, which reads version 1", v.value)
 	}
 }
 
@@ -147,19 +147,19 @@ func (d decoder) upstream(name at[string], n node) upstreamDecl {
 	members, flawed := d.members(n, upstreamShape)
 	u.flawed = flawed
 	for _, m := range members {
-		switch m.key {
+		switch m.Key {
 		case "protocol":
-			u.protocol = d.oneOf(m.value, m.key, OpenAI, Anthropic)
+			u.protocol = d.oneOf(m.Value, m.Key, OpenAI, Anthropic)
 		case "base_url":
-			u.baseURL = d.text(m.value, m.key)
+			u.baseURL = d.text(m.Value, m.Key)
 		case "key":
-			d.upstreamKey(&u, m.value)
+			d.upstreamKey(&u, m.Value)
 		case "zone":
-			u.zone = d.oneOf(m.value, m.key, "local", "private", "external")
+			u.zone = d.oneOf(m.Value, m.Key, "local", "private", "external")
 		case "cassettes":
-			u.cassettes = d.texts(m.value, m.key)
+			u.cassettes = d.texts(m.Value, m.Key)
 		case "pace":
-			u.pace = d.oneOf(m.value, m.key, "none", "real")
+			u.pace = d.oneOf(m.Value, m.Key, "none", "real")
 		default:
 			d.reach(&u.reach, m)
 		}
@@ -170,31 +170,31 @@ func (d decoder) upstream(name at[string], n node) upstreamDecl {
 // upstreamKey reads where an upstream's key is: in the environment, in a file, or
 // in what a command prints.
 func (d decoder) upstreamKey(u *upstreamDecl, n node) {
-	if n.kind != mapping {
+	if n.Kind != mapping {
 		u.key = d.key(n)
 		return
 	}
-	u.key = at[string]{span: n.span}
+	u.key = at[string]{span: n.Span}
 	members, _ := d.members(n, keyShape)
 	for _, m := range members {
-		u.keyCommand = d.words(m.value, m.key)
+		u.keyCommand = d.words(m.Value, m.Key)
 	}
 }
 
 // key reads where a key is. What stands there instead may be the key itself, so
 // neither the message nor the line shows it.
 func (d decoder) key(n node) at[string] {
-	if _, err := secret.Parse(n.text); n.kind == text && err == nil {
-		return at[string]{n.text, n.span, true}
+	if _, err := secret.Parse(n.Text); n.Kind == text && err == nil {
+		return at[string]{n.Text, n.Span, true}
 	}
-	if n.kind == broken {
-		return at[string]{span: n.span}
+	if n.Kind == broken {
+		return at[string]{span: n.Span}
 	}
-	refused := d.diagnostic(n.span, "write env:NAME, file:PATH or {command: [PROGRAM, …]}, and replace the key if this was one",
+	refused := d.Diagnostic(n.Span, "write env:NAME, file:PATH or {command: [PROGRAM, …]}, and replace the key if this was one",
 		"a key is not written into the configuration")
 	refused.Source = ""
-	d.list = append(d.list, refused)
-	return at[string]{span: n.span}
+	d.List = append(d.List, refused)
+	return at[string]{span: n.Span}
 }
 
 func (d decoder) guard(name at[string], n node) guardDecl {
@@ -202,15 +202,15 @@ func (d decoder) guard(name at[string], n node) guardDecl {
 	members, flawed := d.members(n, guardShape)
 	g.flawed = flawed
 	for _, m := range members {
-		switch m.key {
+		switch m.Key {
 		case "rules":
-			g.rules = d.texts(m.value, m.key)
+			g.rules = d.texts(m.Value, m.Key)
 		case "class":
-			g.class = d.oneOf(m.value, m.key, classNames...)
+			g.class = d.oneOf(m.Value, m.Key, classNames...)
 		case "literals":
-			g.literals = d.literals(m.value, m.key)
+			g.literals = d.literals(m.Value, m.Key)
 		case "verdict":
-			g.verdict = d.oneOf(m.value, m.key, guard.Allow.String(), guard.Redact.String(), guard.RequireApproval.String(), guard.Deny.String())
+			g.verdict = d.oneOf(m.Value, m.Key, guard.Allow.String(), guard.Redact.String(), guard.RequireApproval.String(), guard.Deny.String())
 		}
 	}
 	return g
@@ -220,35 +220,35 @@ func (d decoder) profile(name at[string], n node) profileDecl {
 	p := profileDecl{name: name}
 	members, _ := d.members(n, profileShape)
 	for _, m := range members {
-		switch m.key {
+		switch m.Key {
 		case "extends":
-			p.extends = d.text(m.value, m.key)
+			p.extends = d.text(m.Value, m.Key)
 		case "upstream":
-			p.upstreams = d.oneOrMore(m.value, m.key)
+			p.upstreams = d.oneOrMore(m.Value, m.Key)
 		case "model":
-			p.model = d.text(m.value, m.key)
+			p.model = d.text(m.Value, m.Key)
 		case "models":
-			p.models = d.texts(m.value, m.key)
+			p.models = d.texts(m.Value, m.Key)
 		case "input":
 			p.input = d.uses(m, reversible)
 		case "output":
 			p.output = d.uses(m)
 		case "max_hold_bytes":
-			p.maxHold = d.integer(m.value, m.key, 64, 64<<20)
+			p.maxHold = d.integer(m.Value, m.Key, 64, 64<<20)
 		case "max_rule_hold_bytes":
-			p.maxRuleHold = d.integer(m.value, m.key, 1, 64<<20)
+			p.maxRuleHold = d.integer(m.Value, m.Key, 1, 64<<20)
 		case "budget":
-			p.budget = d.limit(m.value)
+			p.budget = d.limit(m.Value)
 		case "reserve_tokens":
-			p.reserve = d.integer(m.value, m.key, 1, 1<<24)
+			p.reserve = d.integer(m.Value, m.Key, 1, 1<<24)
 		case "data_class":
-			p.dataClass = d.oneOf(m.value, m.key, classNames...)
+			p.dataClass = d.oneOf(m.Value, m.Key, classNames...)
 		case "ceilings":
-			p.ceilings = d.ceilings(m.value)
+			p.ceilings = d.ceilings(m.Value)
 		case "calls":
 			p.calls = d.calls(m)
 		case "capture":
-			p.capture = d.oneOf(m.value, m.key, "none", "metadata", "redacted", "full")
+			p.capture = d.oneOf(m.Value, m.Key, "none", "metadata", "redacted", "full")
 		default:
 			d.loop(&p.loop, m)
 		}
@@ -258,14 +258,14 @@ func (d decoder) profile(name at[string], n node) profileDecl {
 
 // uses reads which guards judge a side, and how.
 func (d decoder) uses(m member, more ...string) []useDecl {
-	if !d.is(m.value, mapping, m.key) {
+	if !d.is(m.Value, mapping, m.Key) {
 		return nil
 	}
 	var uses []useDecl
-	for _, u := range d.unique(m.value.members) {
-		mode := d.oneOf(u.value, "the mode of guard "+strconv.Quote(u.key),
+	for _, u := range d.unique(m.Value.Members) {
+		mode := d.oneOf(u.Value, "the mode of guard "+strconv.Quote(u.Key),
 			append([]string{guard.Enforce.String(), guard.Shadow.String(), guard.Audit.String(), off}, more...)...)
-		uses = append(uses, useDecl{at[string]{u.key, u.span, true}, mode})
+		uses = append(uses, useDecl{at[string]{u.Key, u.Span, true}, mode})
 	}
 	return uses
 }
@@ -278,11 +278,11 @@ const (
 )
 
 func (d decoder) gateway(n node) *gatewayDecl {
-	g := &gatewayDecl{span: n.span}
+	g := &gatewayDecl{span: n.Span}
 	members, flawed := d.members(n, gatewayShape)
 	for _, m := range members {
-		profiles := d.oneOrMore(m.value, "mount "+strconv.Quote(m.key))
-		switch m.key {
+		profiles := d.oneOrMore(m.Value, "mount "+strconv.Quote(m.Key))
+		switch m.Key {
 		case OpenAI:
 			g.openai = profiles
 		case Anthropic:
@@ -290,7 +290,7 @@ func (d decoder) gateway(n node) *gatewayDecl {
 		}
 	}
 	if len(members) == 0 && !flawed {
-		d.errorf(n.span, "name a profile for openai, anthropic or both", "the gateway has no mount")
+		d.Errorf(n.Span, "name a profile for openai, anthropic or both", "the gateway has no mount")
 	}
 	return g
 }
@@ -301,44 +301,44 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 // each reads a mapping from names to things of one shape.
 func each[T any](d decoder, m member, read func(at[string], node) T) []T {
-	if !d.is(m.value, mapping, m.key) {
+	if !d.is(m.Value, mapping, m.Key) {
 		return nil
 	}
 	var all []T
-	for _, item := range d.unique(m.value.members) {
-		if !nameForm.MatchString(item.key) {
-			d.errorf(item.span, "use letters, digits, `_`, `.` and `-`, at most 64 of them", "%q is not a name", item.key)
+	for _, item := range d.unique(m.Value.Members) {
+		if !nameForm.MatchString(item.Key) {
+			d.Errorf(item.Span, "use letters, digits, `_`, `.` and `-`, at most 64 of them", "%q is not a name", item.Key)
 			continue
 		}
-		all = append(all, read(at[string]{item.key, item.span, true}, item.value))
+		all = append(all, read(at[string]{item.Key, item.Span, true}, item.Value))
 	}
 	return all
 }
 
 // is says whether the node is of the kind that is wanted, and reports it if not.
 func (d decoder) is(n node, want kind, what string) bool {
-	if n.kind == want || n.kind == broken {
-		return n.kind == want
+	if n.Kind == want || n.Kind == broken {
+		return n.Kind == want
 	}
 	hint := ""
-	if want == text && (n.kind == number || n.kind == boolean) {
+	if want == text && (n.Kind == number || n.Kind == boolean) {
 		hint = "quote it"
 	}
-	d.errorf(n.span, hint, "%s must be %s, not %s", what, want, n.kind)
+	d.Errorf(n.Span, hint, "%s must be %s, not %s", what, want, n.Kind)
 	return false
 }
 
 // text reads a string that is not empty and can be shown on one line.
 func (d decoder) text(n node, what string) at[string] {
-	t := at[string]{value: n.text, span: n.span}
+	t := at[string]{value: n.Text, span: n.Span}
 	if !d.is(n, text, what) {
 		return t
 	}
 	switch {
-	case strings.TrimSpace(n.text) == "":
-		d.errorf(n.span, "", "%s is empty", what)
-	case strings.ContainsFunc(n.text, func(r rune) bool { return !unicode.IsPrint(r) }):
-		d.errorf(n.span, "", "%s has a line end or another character that does not print", what)
+	case strings.TrimSpace(n.Text) == "":
+		d.Errorf(n.Span, "", "%s is empty", what)
+	case strings.ContainsFunc(n.Text, func(r rune) bool { return !unicode.IsPrint(r) }):
+		d.Errorf(n.Span, "", "%s has a line end or another character that does not print", what)
 	default:
 		t.set = true
 	}
@@ -348,8 +348,8 @@ func (d decoder) text(n node, what string) at[string] {
 // texts reads a list of strings: at least one, each once.
 func (d decoder) texts(n node, what string) names {
 	all := d.anyTexts(n, what)
-	if all.set && len(n.items) == 0 {
-		d.errorf(n.span, "", "%s is an empty list", what)
+	if all.set && len(n.Items) == 0 {
+		d.Errorf(n.Span, "", "%s is an empty list", what)
 		all.set = false
 	}
 	return all
@@ -357,50 +357,50 @@ func (d decoder) texts(n node, what string) names {
 
 // anyTexts reads a list of strings that may be empty, each once.
 func (d decoder) anyTexts(n node, what string) names {
-	all := names{span: n.span}
+	all := names{span: n.Span}
 	if !d.is(n, list, what) {
 		return all
 	}
-	for _, item := range n.items {
+	for _, item := range n.Items {
 		t := d.text(item, "an item of "+what)
 		if !t.set {
 			continue
 		}
 		if slices.ContainsFunc(all.value, func(u at[string]) bool { return u.value == t.value }) {
-			d.errorf(t.span, "keep one", "%s has %q twice", what, t.value)
+			d.Errorf(t.span, "keep one", "%s has %q twice", what, t.value)
 			continue
 		}
 		all.value = append(all.value, t)
 	}
-	all.set = len(all.value) > 0 || len(n.items) == 0
+	all.set = len(all.value) > 0 || len(n.Items) == 0
 	return all
 }
 
 // words reads a program and its arguments, of which some may be alike.
 func (d decoder) words(n node, what string) names {
-	all := names{span: n.span}
+	all := names{span: n.Span}
 	if !d.is(n, list, what) {
 		return all
 	}
-	for _, item := range n.items {
+	for _, item := range n.Items {
 		t := d.text(item, "an item of "+what)
 		all.value, all.set = append(all.value, t), true
 	}
-	if len(n.items) == 0 {
-		d.errorf(n.span, "", "%s is an empty list", what)
+	if len(n.Items) == 0 {
+		d.Errorf(n.Span, "", "%s is an empty list", what)
 	}
 	return all
 }
 
 // oneOrMore reads a string, or a list of them.
 func (d decoder) oneOrMore(n node, what string) names {
-	switch n.kind {
+	switch n.Kind {
 	case text:
-		n = node{span: n.span, kind: list, items: []node{n}}
+		n = node{Span: n.Span, Kind: list, Items: []node{n}}
 	case list, broken:
 	default:
-		d.errorf(n.span, "", "%s must be a string or a list, not %s", what, n.kind)
-		return names{span: n.span}
+		d.Errorf(n.Span, "", "%s must be a string or a list, not %s", what, n.Kind)
+		return names{span: n.Span}
 	}
 	return d.texts(n, what)
 }
@@ -415,8 +415,8 @@ func (d decoder) oneOf(n node, what string, words ...string) at[string] {
 	if near := diag.Suggest(t.value, words); near != "" {
 		hint = didYouMean(near) + " " + hint
 	}
-	d.errorf(t.span, hint, "%s cannot be %q", what, t.value)
-	return at[string]{span: n.span}
+	d.Errorf(t.span, hint, "%s cannot be %q", what, t.value)
+	return at[string]{span: n.Span}
 }
 
 var decimal = regexp.MustCompile(`^(0|-?[1-9][0-9]{0,17})$`)
@@ -424,16 +424,16 @@ var decimal = regexp.MustCompile(`^(0|-?[1-9][0-9]{0,17})$`)
 // integer reads a whole number in decimal. A fraction is not rounded, and digits
 // after a zero are not taken for octal.
 func (d decoder) integer(n node, what string, least, most int64) at[int64] {
-	t := at[int64]{span: n.span}
+	t := at[int64]{span: n.Span}
 	if !d.is(n, number, what) {
 		return t
 	}
-	v, err := strconv.ParseInt(n.text, 10, 64)
+	v, err := strconv.ParseInt(n.Text, 10, 64)
 	switch {
-	case err != nil || !decimal.MatchString(n.text):
-		d.errorf(n.span, "write it in decimal digits", "%s must be a whole number, not %s", what, n.text)
+	case err != nil || !decimal.MatchString(n.Text):
+		d.Errorf(n.Span, "write it in decimal digits", "%s must be a whole number, not %s", what, n.Text)
 	case v < least || v > most:
-		d.errorf(n.span, "", "%s is %d, want %d to %d", what, v, least, most)
+		d.Errorf(n.Span, "", "%s is %d, want %d to %d", what, v, least, most)
 	default:
 		t.value, t.set = v, true
 	}

@@ -26,17 +26,17 @@ type (
 
 // loop reads a member of a profile if it is one about the loop.
 func (d decoder) loop(l *loopDecl, m member) {
-	switch m.key {
+	switch m.Key {
 	case "system":
-		l.system = d.prose(m.value, m.key)
+		l.system = d.prose(m.Value, m.Key)
 	case "tools":
 		l.tools = d.calls(m)
 	case "enforced_signals":
-		l.signals = d.anyTexts(m.value, m.key)
+		l.signals = d.anyTexts(m.Value, m.Key)
 	case "limits":
-		l.limits = d.limits(m.value)
+		l.limits = d.limits(m.Value)
 	case "approvals":
-		l.approvals = d.approvals(m.value)
+		l.approvals = d.approvals(m.Value)
 	}
 }
 
@@ -45,17 +45,17 @@ func (d decoder) loop(l *loopDecl, m member) {
 func (d decoder) limits(n node) (l limitsDecl) {
 	members, _ := d.members(n, limitsShape)
 	for _, m := range members {
-		switch m.key {
+		switch m.Key {
 		case "max_iterations":
-			l.maxIterations = d.integer(m.value, m.key, 1, 10_000)
+			l.maxIterations = d.integer(m.Value, m.Key, 1, 10_000)
 		case "timeout_seconds":
-			l.timeoutSeconds = d.integer(m.value, m.key, 1, 24*60*60)
+			l.timeoutSeconds = d.integer(m.Value, m.Key, 1, 24*60*60)
 		case "stall_limit":
-			l.stall = d.integer(m.value, m.key, 2, 100) // once is no stall
+			l.stall = d.integer(m.Value, m.Key, 2, 100) // once is no stall
 		case "malformed_limit":
-			l.malformed = d.integer(m.value, m.key, 1, 100)
+			l.malformed = d.integer(m.Value, m.Key, 1, 100)
 		case "tool_error_limit":
-			l.toolErrors = d.integer(m.value, m.key, 1, 100)
+			l.toolErrors = d.integer(m.Value, m.Key, 1, 100)
 		}
 	}
 	return l
@@ -64,11 +64,11 @@ func (d decoder) limits(n node) (l limitsDecl) {
 func (d decoder) approvals(n node) (a approvalsDecl) {
 	members, _ := d.members(n, approvalsShape)
 	for _, m := range members {
-		switch m.key {
+		switch m.Key {
 		case "expire":
-			a.expire = d.duration(m.value, m.key, time.Second, 365*24*time.Hour)
+			a.expire = d.duration(m.Value, m.Key, time.Second, 365*24*time.Hour)
 		case "second_person":
-			a.secondPerson = d.flag(m.value, m.key)
+			a.secondPerson = d.flag(m.Value, m.Key)
 		}
 	}
 	return a
@@ -77,13 +77,13 @@ func (d decoder) approvals(n node) (a approvalsDecl) {
 // prose reads a text of several lines. Line ends at its end are the notation's,
 // not the text's.
 func (d decoder) prose(n node, what string) at[string] {
-	t := at[string]{value: strings.TrimRight(n.text, "\n"), span: n.span}
+	t := at[string]{value: strings.TrimRight(n.Text, "\n"), span: n.Span}
 	switch {
 	case !d.is(n, text, what):
-	case strings.TrimSpace(n.text) == "":
-		d.errorf(n.span, "", "%s is empty", what)
-	case strings.ContainsFunc(n.text, unprintable):
-		d.errorf(n.span, "", "%s has a control character", what)
+	case strings.TrimSpace(n.Text) == "":
+		d.Errorf(n.Span, "", "%s is empty", what)
+	case strings.ContainsFunc(n.Text, unprintable):
+		d.Errorf(n.Span, "", "%s has a control character", what)
 	default:
 		t.set = true
 	}
@@ -97,26 +97,26 @@ func unprintable(r rune) bool {
 
 // flag reads true or false, of which YAML knows three spellings each.
 func (d decoder) flag(n node, what string) at[bool] {
-	return at[bool]{strings.EqualFold(n.text, "true"), n.span, d.is(n, boolean, what)}
+	return at[bool]{strings.EqualFold(n.Text, "true"), n.Span, d.is(n, boolean, what)}
 }
 
 // duration reads a time span in whole seconds.
 func (d decoder) duration(n node, what string, least, most time.Duration) at[time.Duration] {
-	t := at[time.Duration]{span: n.span}
+	t := at[time.Duration]{span: n.Span}
 	const form = "write one such as 30m, 24h or 1h30m"
-	if n.kind == number {
-		d.errorf(n.span, form, "%s has no unit: %s", what, n.text)
+	if n.Kind == number {
+		d.Errorf(n.Span, form, "%s has no unit: %s", what, n.Text)
 		return t
 	}
 	if !d.is(n, text, what) {
 		return t
 	}
-	v, err := time.ParseDuration(n.text)
+	v, err := time.ParseDuration(n.Text)
 	switch {
 	case err != nil || v%time.Second != 0:
-		d.errorf(n.span, form, "%s cannot be %q", what, n.text)
+		d.Errorf(n.Span, form, "%s cannot be %q", what, n.Text)
 	case v < least || v > most:
-		d.errorf(n.span, "", "%s is %s, want %s to %s", what, n.text, short(least), short(most))
+		d.Errorf(n.Span, "", "%s is %s, want %s to %s", what, n.Text, short(least), short(most))
 	default:
 		t.value, t.set = v, true
 	}

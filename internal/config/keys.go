@@ -28,14 +28,14 @@ type Literal struct{ From, Value string }
 // not there, at the place that names it.
 func (c *Config) ReadSecrets(getenv func(string) string) (Secrets, error) {
 	found := Secrets{Keys: map[string]string{}, Headers: map[string]map[string]string{}, Proxies: map[string]string{}, Literals: map[string][]Literal{}}
-	r := &reader{file: c.File}
+	r := newReader(c.File)
 	read := func(k Key, missing string, keep func(string)) {
 		if k.IsZero() {
 			return
 		}
 		value, err := k.Read(getenv)
 		if err != nil {
-			r.errorf(k.At, "", "%s: %v", missing, err)
+			r.Errorf(k.At, "", "%s: %v", missing, err)
 			return
 		}
 		keep(value)
@@ -44,7 +44,7 @@ func (c *Config) ReadSecrets(getenv func(string) string) (Secrets, error) {
 		read(u.Key, fmt.Sprintf("upstream %q has no key", u.Name), func(v string) { found.Keys[u.Name] = v })
 		read(u.ProxyFrom, fmt.Sprintf("upstream %q has no proxy", u.Name), func(v string) {
 			if _, err := ParseProxy(v); err != nil {
-				r.errorf(u.ProxyFrom.At, "", "upstream %q has no proxy: %v", u.Name, err)
+				r.Errorf(u.ProxyFrom.At, "", "upstream %q has no proxy: %v", u.Name, err)
 			}
 			found.Proxies[u.Name] = v
 		})
@@ -61,11 +61,11 @@ func (c *Config) ReadSecrets(getenv func(string) string) (Secrets, error) {
 		for _, k := range g.Literals {
 			read(k, fmt.Sprintf("guard %q has no value", g.Name), func(v string) {
 				if err := match.CheckLiteral(v); err != nil {
-					r.errorf(k.At, "", "guard %q cannot look for %s: %v", g.Name, k, err)
+					r.Errorf(k.At, "", "guard %q cannot look for %s: %v", g.Name, k, err)
 				}
 				found.Literals[g.Name] = append(found.Literals[g.Name], Literal{literalName(k), v})
 			})
 		}
 	}
-	return found, r.list.Err()
+	return found, r.List.Err()
 }

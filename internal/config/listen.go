@@ -29,18 +29,18 @@ func (c *Config) Loopback() bool {
 }
 
 func (d decoder) tls(n node) *tlsDecl {
-	t := &tlsDecl{span: n.span}
+	t := &tlsDecl{span: n.Span}
 	members, flawed := d.members(n, tlsShape)
 	for _, m := range members {
-		switch m.key {
+		switch m.Key {
 		case "cert":
-			t.cert = d.text(m.value, m.key)
+			t.cert = d.text(m.Value, m.Key)
 		case "key":
-			t.key = d.text(m.value, m.key)
+			t.key = d.text(m.Value, m.Key)
 		}
 	}
 	if !flawed && (!t.cert.written() || !t.key.written()) {
-		d.errorf(n.span, "write tls: {cert: FILE, key: FILE}", "tls needs both a certificate and its key")
+		d.Errorf(n.Span, "write tls: {cert: FILE, key: FILE}", "tls needs both a certificate and its key")
 	}
 	return t
 }
@@ -51,7 +51,7 @@ func (s *resolver) listen(c *Config) {
 	l := s.doc.listen
 	if l.set {
 		if err := CheckListen(l.value); err != nil {
-			s.errorf(l.span, "write an address such as "+defaultListen, "%v", err)
+			s.Errorf(l.span, "write an address such as "+defaultListen, "%v", err)
 			return
 		}
 		c.Listen = l.value
@@ -59,7 +59,7 @@ func (s *resolver) listen(c *Config) {
 	if keys := s.doc.requireKeys; keys.set {
 		c.RequireKeys = keys.value
 		if !keys.value && !c.Loopback() {
-			s.errorf(keys.span, "remove it, or listen on 127.0.0.1", "keys are required where others than this machine can call: listen is %s", c.Listen)
+			s.Errorf(keys.span, "remove it, or listen on 127.0.0.1", "keys are required where others than this machine can call: listen is %s", c.Listen)
 		}
 	}
 	c.RequireKeys = c.KeysRequired()
@@ -70,7 +70,7 @@ func (s *resolver) listen(c *Config) {
 			said at[string]
 		}{{c.TLS.Cert, t.cert}, {c.TLS.Key, t.key}} {
 			if !isFile(f.name) {
-				s.errorf(f.said.span, "name a file in PEM", "there is no file %s", f.name)
+				s.Errorf(f.said.span, "name a file in PEM", "there is no file %s", f.name)
 			}
 		}
 	}

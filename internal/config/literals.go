@@ -12,26 +12,26 @@ import (
 // literals reads where the values are that a guard looks for. What stands there
 // instead may be such a value, so it is not shown.
 func (d decoder) literals(n node, what string) names {
-	all := names{span: n.span}
+	all := names{span: n.Span}
 	if !d.is(n, list, what) {
 		return all
 	}
-	for _, item := range n.items {
-		if item.kind == broken {
+	for _, item := range n.Items {
+		if item.Kind == broken {
 			continue
 		}
 		where := sourceText(item)
 		if _, err := secret.Parse(where); err != nil {
-			refused := d.diagnostic(item.span, "write env:NAME or file:PATH, and replace the value if this was one",
+			refused := d.Diagnostic(item.Span, "write env:NAME or file:PATH, and replace the value if this was one",
 				"a value is not written into the configuration")
 			refused.Source = ""
-			d.list = append(d.list, refused)
+			d.List = append(d.List, refused)
 			continue
 		}
-		all.value, all.set = append(all.value, at[string]{where, item.span, true}), true
+		all.value, all.set = append(all.value, at[string]{where, item.Span, true}), true
 	}
-	if len(n.items) == 0 {
-		d.errorf(n.span, "", "%s is an empty list", what)
+	if len(n.Items) == 0 {
+		d.Errorf(n.Span, "", "%s is an empty list", what)
 	}
 	return all
 }
@@ -40,10 +40,10 @@ func (d decoder) literals(n node, what string) names {
 // a list for a mapping, which it is not by YAML's rules.
 func sourceText(n node) string {
 	switch {
-	case n.kind == text:
-		return n.text
-	case n.kind == mapping && len(n.members) == 1 && n.members[0].value.kind == text:
-		return n.members[0].key + ":" + n.members[0].value.text
+	case n.Kind == text:
+		return n.Text
+	case n.Kind == mapping && len(n.Members) == 1 && n.Members[0].Value.Kind == text:
+		return n.Members[0].Key + ":" + n.Members[0].Value.Text
 	}
 	return ""
 }
@@ -51,10 +51,10 @@ func sourceText(n node) string {
 // literals completes a guard of values.
 func (s *resolver) literals(g *Guard, d guardDecl) {
 	if d.rules.written() {
-		s.errorf(d.literals.span, "make two guards of it", "guard %q has rules and literals", g.Name)
+		s.Errorf(d.literals.span, "make two guards of it", "guard %q has rules and literals", g.Name)
 	}
 	if g.Labels {
-		s.errorf(d.verdict.span, "", "what a guard of literals finds is not let be: verdict cannot be \"allow\"")
+		s.Errorf(d.verdict.span, "", "what a guard of literals finds is not let be: verdict cannot be \"allow\"")
 	}
 	if g.Verdict == guard.Allow {
 		g.Verdict = guard.Redact
@@ -95,7 +95,7 @@ func (s *resolver) ruleHold(p Profile, d profileDecl) {
 		}
 		done[g.Name] = true
 		if rule, n := s.held(g); n > p.MaxRuleHoldBytes {
-			s.errorf(at, "leave the rule out of the guard, or accept what it holds",
+			s.Errorf(at, "leave the rule out of the guard, or accept what it holds",
 				"profile %q accepts that %d bytes wait for a rule, and %s of guard %q can have %d wait", p.Name, p.MaxRuleHoldBytes, rule, g.Name, n)
 		}
 	}
@@ -113,7 +113,7 @@ func (s *resolver) held(g Guard) (rule string, bytes int) {
 	}
 	engine, err := match.Compile(selected, match.Options{Name: g.Name})
 	if err != nil {
-		s.errorf(s.doc.root, "", "%v", err)
+		s.Errorf(s.doc.root, "", "%v", err)
 		return "", 0
 	}
 	for _, r := range engine.Certificate().Rules {

@@ -50,12 +50,12 @@ func Load(file string) (*Config, error) {
 // Parse reads data as the content of file: the name stands in diagnostics, and
 // relative paths are relative to its folder. Its error is a [diag.List].
 func Parse(file string, data []byte) (*Config, error) {
-	r := &reader{file: file}
+	r := newReader(file)
 	d := decoder{reader: r}
-	doc := d.document(r.tree(data))
+	doc := d.document(r.Read(data))
 	c := resolve(r, doc)
-	r.list.Sort()
-	if err := r.list.Err(); err != nil {
+	r.List.Sort()
+	if err := r.List.Err(); err != nil {
 		return nil, err
 	}
 	return c, nil

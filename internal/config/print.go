@@ -3,12 +3,15 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stoplog/stoplog/guard"
+	"github.com/stoplog/stoplog/internal/yamltree"
 )
 
 // WriteYAML writes the configuration as a file in which nothing is left to
@@ -273,5 +276,21 @@ func quoted(s string) string {
 	if err := enc.Encode(s); err != nil {
 		panic(err) // no string fails
 	}
-	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+	return escapeReordering(strings.TrimSuffix(b.String(), "\n"))
+}
+
+// escapeReordering escapes the characters that no file of ours has as they are.
+func escapeReordering(s string) string {
+	if !strings.ContainsFunc(s, yamltree.Reorders) {
+		return s
+	}
+	var b strings.Builder
+	for _, c := range s {
+		if yamltree.Reorders(c) {
+			fmt.Fprintf(&b, `\u%04x`, c)
+		} else {
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
 }

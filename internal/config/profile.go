@@ -22,7 +22,7 @@ func (s *resolver) guard(d guardDecl) Guard {
 		s.literals(&g, d)
 		return g
 	case !d.rules.written() && !d.flawed:
-		s.errorf(d.name.span, "write rules: [PACK, …], of "+strings.Join(packs, ", "), "guard %q has no rules", g.Name)
+		s.Errorf(d.name.span, "write rules: [PACK, …], of "+strings.Join(packs, ", "), "guard %q has no rules", g.Name)
 	}
 	for _, rule := range d.rules.value {
 		if !slices.Contains(packs, rule.value) && !slices.Contains(ids, rule.value) {
@@ -58,7 +58,7 @@ func (s *resolver) profile(d profileDecl, chain []string) Profile {
 	}
 	if d.model.set {
 		if strings.ContainsAny(d.model.value, notInModels+"*") {
-			s.errorf(d.model.span, "patterns belong in models", "%q is not the name of a model", d.model.value)
+			s.Errorf(d.model.span, "patterns belong in models", "%q is not the name of a model", d.model.value)
 		}
 		p.Model, p.Models = d.model.value, []string{d.model.value}
 	}
@@ -93,7 +93,7 @@ func (s *resolver) base(d profileDecl, chain []string) Profile {
 	builtin := Builtin().Profiles[0]
 	name := d.extends.value
 	if d.name.value == builtinProfile {
-		s.errorf(d.name.span, "choose another name", "profile %q is built in; others extend it", builtinProfile)
+		s.Errorf(d.name.span, "choose another name", "profile %q is built in; others extend it", builtinProfile)
 		return builtin
 	}
 	if !d.extends.set || name == builtinProfile {
@@ -101,7 +101,7 @@ func (s *resolver) base(d profileDecl, chain []string) Profile {
 	}
 	if i := slices.Index(chain, name); i >= 0 {
 		circle := strings.Join(append(slices.Clone(chain[i:]), name), ", ")
-		s.errorf(d.extends.span, "extend builtin", "profile %q extends itself: %s", name, circle)
+		s.Errorf(d.extends.span, "extend builtin", "profile %q extends itself: %s", name, circle)
 		return builtin
 	}
 	if parent, ok := s.declared(name); ok {
@@ -140,7 +140,7 @@ func (s *resolver) models(patterns names) []string {
 	var out []string
 	for _, p := range patterns.value {
 		if strings.ContainsAny(p.value, notInModels) {
-			s.errorf(p.span, "a `*` stands for any run of characters, and nothing else is special", "%q is not a pattern of model names", p.value)
+			s.Errorf(p.span, "a `*` stands for any run of characters, and nothing else is special", "%q is not a pattern of model names", p.value)
 		}
 		out = append(out, p.value)
 	}
@@ -165,7 +165,7 @@ func (s *resolver) uses(p Profile, side string, base []Use, decls []useDecl) []U
 			mode, err = guard.Enforce, nil
 		}
 		if g, _ := named(s.guards, name, guardName); d.mode.value == reversible && g.Verdict > guard.Redact {
-			s.errorf(d.mode.span, "only what is redacted can come back: write enforce", "guard %q is reversible, and its verdict is %s", name, g.Verdict)
+			s.Errorf(d.mode.span, "only what is redacted can come back: write enforce", "guard %q is reversible, and its verdict is %s", name, g.Verdict)
 		}
 		if d.mode.set {
 			undone[name] = d.mode.value == reversible

@@ -88,63 +88,63 @@ type (
 
 // reach reads a member of an upstream if it is one about how it is called.
 func (d decoder) reach(r *reachDecl, m member) {
-	r.written = m.span
-	switch m.key {
+	r.written = m.Span
+	switch m.Key {
 	case "headers":
 		r.headers = d.pairs(m, "header")
 	case "proxy":
-		r.proxy = d.text(m.value, m.key)
+		r.proxy = d.text(m.Value, m.Key)
 	case "ca":
-		r.ca = d.text(m.value, m.key)
+		r.ca = d.text(m.Value, m.Key)
 	case "timeouts":
-		d.timeouts(r, m.value)
+		d.timeouts(r, m.Value)
 	case "retries":
-		r.retries = d.integer(m.value, m.key, 0, 10)
+		r.retries = d.integer(m.Value, m.Key, 0, 10)
 	case "azure":
-		r.azure = d.azure(m.value)
+		r.azure = d.azure(m.Value)
 	}
 }
 
 func (d decoder) timeouts(r *reachDecl, n node) {
 	members, _ := d.members(n, timeoutsShape)
 	for _, m := range members {
-		switch m.key {
+		switch m.Key {
 		case "connect":
-			r.connect = d.duration(m.value, m.key, time.Second, 5*time.Minute)
+			r.connect = d.duration(m.Value, m.Key, time.Second, 5*time.Minute)
 		case "header":
-			r.header = d.duration(m.value, m.key, time.Second, 24*time.Hour)
+			r.header = d.duration(m.Value, m.Key, time.Second, 24*time.Hour)
 		case "idle":
-			r.idle = d.duration(m.value, m.key, time.Second, 24*time.Hour)
+			r.idle = d.duration(m.Value, m.Key, time.Second, 24*time.Hour)
 		}
 	}
 }
 
 func (d decoder) azure(n node) *azureDecl {
-	a := &azureDecl{span: n.span}
+	a := &azureDecl{span: n.Span}
 	members, flawed := d.members(n, azureShape)
 	for _, m := range members {
-		switch m.key {
+		switch m.Key {
 		case "api_version":
-			a.version = d.text(m.value, m.key)
+			a.version = d.text(m.Value, m.Key)
 		case "deployments":
 			a.deployments = d.pairs(m, "model")
 		}
 	}
 	if !a.version.written() && !flawed {
-		d.errorf(n.span, "write one such as api_version: 2024-10-21", "azure has no api_version")
+		d.Errorf(n.Span, "write one such as api_version: 2024-10-21", "azure has no api_version")
 	}
 	return a
 }
 
 // pairs reads a mapping from names to texts, in the file's order.
 func (d decoder) pairs(m member, what string) []headerDecl {
-	if !d.is(m.value, mapping, m.key) {
+	if !d.is(m.Value, mapping, m.Key) {
 		return nil
 	}
 	var all []headerDecl
-	for _, p := range d.unique(m.value.members) {
-		value := d.text(p.value, "the value of "+what+" "+strconv.Quote(p.key))
-		all = append(all, headerDecl{at[string]{p.key, p.span, true}, value})
+	for _, p := range d.unique(m.Value.Members) {
+		value := d.text(p.Value, "the value of "+what+" "+strconv.Quote(p.Key))
+		all = append(all, headerDecl{at[string]{p.Key, p.Span, true}, value})
 	}
 	return all
 }
@@ -162,7 +162,7 @@ func (s *resolver) reach(d reachDecl) Reach {
 	}
 	if d.ca.set {
 		if r.CA = s.path(d.ca.value); !isFile(r.CA) {
-			s.errorf(d.ca.span, "name a file of certificates in PEM", "there is no file %s", r.CA)
+			s.Errorf(d.ca.span, "name a file of certificates in PEM", "there is no file %s", r.CA)
 		}
 	}
 	for _, t := range []struct {
@@ -196,16 +196,16 @@ func (s *resolver) header(d headerDecl) Header {
 	name := strings.ToLower(h.Name)
 	switch {
 	case !headerForm.MatchString(h.Name):
-		s.errorf(d.name.span, "", "%q is not the name of a header", h.Name)
+		s.Errorf(d.name.span, "", "%q is not the name of a header", h.Name)
 	case slices.Contains(ours, name) || strings.HasPrefix(name, "stoplog-"):
-		s.errorf(d.name.span, "remove it", "header %s is set for each call, and not by the configuration", h.Name)
+		s.Errorf(d.name.span, "remove it", "header %s is set for each call, and not by the configuration", h.Name)
 	case isReference:
 		h.From = from
 	case bearing.MatchString(h.Name):
-		refused := s.diagnostic(d.value.span, "write env:NAME or file:PATH, and replace the value if this was one",
+		refused := s.Diagnostic(d.value.span, "write env:NAME or file:PATH, and replace the value if this was one",
 			"the value of header %s is a secret, and none is written into the configuration", h.Name)
 		refused.Source = ""
-		s.list = append(s.list, refused)
+		s.List = append(s.List, refused)
 	default:
 		h.Value = d.value.value
 	}
@@ -237,9 +237,9 @@ func (s *resolver) proxy(r *Reach, p at[string]) {
 	u, err := ParseProxy(p.value)
 	switch {
 	case err != nil:
-		s.errorf(p.span, form, "proxy is not the address of one")
+		s.Errorf(p.span, form, "proxy is not the address of one")
 	case u.User != nil:
-		s.errorf(p.span, "write proxy: env:NAME or file:PATH, which may hold a URL with them", "proxy holds credentials")
+		s.Errorf(p.span, "write proxy: env:NAME or file:PATH, which may hold a URL with them", "proxy holds credentials")
 	default:
 		r.Proxy = p.value
 	}
@@ -262,11 +262,11 @@ var azureName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 func (s *resolver) azure(d *azureDecl) *Azure {
 	a := &Azure{APIVersion: d.version.value}
 	if d.version.set && !azureName.MatchString(d.version.value) {
-		s.errorf(d.version.span, "write one such as 2024-10-21", "%q is not a version", d.version.value)
+		s.Errorf(d.version.span, "write one such as 2024-10-21", "%q is not a version", d.version.value)
 	}
 	for _, p := range d.deployments {
 		if p.value.set && !azureName.MatchString(p.value.value) {
-			s.errorf(p.value.span, "use letters, digits, `_`, `.` and `-`", "%q is not the name of a deployment", p.value.value)
+			s.Errorf(p.value.span, "use letters, digits, `_`, `.` and `-`", "%q is not the name of a deployment", p.value.value)
 		}
 		a.Deployments = append(a.Deployments, Deployment{p.name.value, p.value.value})
 	}

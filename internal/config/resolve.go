@@ -24,7 +24,7 @@ type resolver struct {
 func resolve(r *reader, doc document) *Config {
 	c := Builtin()
 	s := &resolver{reader: r, doc: doc, upstreams: c.Upstreams, guards: c.Guards, profiles: map[string]Profile{}}
-	c.File = r.file
+	c.File = r.File
 	s.listen(c)
 	if doc.store.set {
 		c.Store = s.store()
@@ -65,7 +65,7 @@ func replace[T any](all []T, t T, name func(T) string) []T {
 }
 
 func (s *resolver) warnf(at diag.Span, hint, format string, args ...any) {
-	s.warnings = append(s.warnings, s.diagnostic(at, hint, format, args...))
+	s.warnings = append(s.warnings, s.Diagnostic(at, hint, format, args...))
 }
 
 // noSuch reports a name that nothing bears. The hint lists the known names; the
@@ -75,7 +75,7 @@ func (s *resolver) noSuch(what string, name at[string], known []string, more ...
 	if near := diag.Suggest(name.value, slices.Concat(known, more)); near != "" {
 		hint = didYouMean(near) + " " + hint
 	}
-	s.errorf(name.span, hint, "unknown %s %q", what, name.value)
+	s.Errorf(name.span, hint, "unknown %s %q", what, name.value)
 }
 
 // keepInUse puts the upstreams, guards and profiles into c: those that are
@@ -154,7 +154,7 @@ func (s *resolver) mount(protocol string, own, others names) Mount {
 			continue
 		}
 		if !s.speaks(p, protocol) {
-			s.errorf(name.span, "add one to its upstream, or name the other mount alone: gateway: {MOUNT: PROFILE}",
+			s.Errorf(name.span, "add one to its upstream, or name the other mount alone: gateway: {MOUNT: PROFILE}",
 				"profile %q has no upstream that speaks %s, and is to serve the mount /%[2]s", p.Name, protocol)
 		}
 		m.Choices = append(m.Choices, p.Name)

@@ -43,21 +43,21 @@ func LoadRules(file string) (Pack, error) {
 // ParseRules reads data as the content of a rule file of that name. It compiles
 // each rule and tries its examples. Its error is a [diag.List].
 func ParseRules(file string, data []byte) (Pack, error) {
-	r := &reader{file: file}
+	r := newReader(file)
 	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	sum := sha256.Sum256(data)
 	d := rulesDecoder{decoder{reader: r}, &Pack{
 		Own: rules.Own{Name: name}, File: file, Digest: hex.EncodeToString(sum[:]), places: map[string]diag.Span{},
 	}}
-	d.file(r.tree(data))
+	d.file(r.Read(data))
 	switch {
 	case !nameForm.MatchString(name):
-		r.errorf(r.at(1, 1, 1), "name the file so: letters, digits, `_`, `.` and `-`, at most 64 of them", "a pack is named for its file, and %q is not a name", name)
+		r.Errorf(r.Span(1, 1, 1), "name the file so: letters, digits, `_`, `.` and `-`, at most 64 of them", "a pack is named for its file, and %q is not a name", name)
 	case isBuiltinRule(name):
-		r.errorf(r.at(1, 1, 1), "rename the file", "a pack is named for its file, and %q is built in", name)
+		r.Errorf(r.Span(1, 1, 1), "rename the file", "a pack is named for its file, and %q is built in", name)
 	}
-	r.list.Sort()
-	if err := r.list.Err(); err != nil {
+	r.List.Sort()
+	if err := r.List.Err(); err != nil {
 		return Pack{}, err
 	}
 	return *d.pack, nil
@@ -70,35 +70,35 @@ type rulesDecoder struct {
 }
 
 func (d rulesDecoder) file(root node) {
-	if root.kind == null {
-		d.errorf(root.span, "write `version: 1` and a list of rules", "the file is empty")
+	if root.Kind == null {
+		d.Errorf(root.Span, "write `version: 1` and a list of rules", "the file is empty")
 		return
 	}
 	version, listed := false, false
 	members, flawed := d.members(root, ruleFileShape)
 	for _, m := range members {
-		switch m.key {
+		switch m.Key {
 		case "version":
 			version = true
-			d.version(m.value)
+			d.version(m.Value)
 		case "rules":
 			listed = true
-			if !d.is(m.value, list, m.key) {
+			if !d.is(m.Value, list, m.Key) {
 				continue
 			}
-			if len(m.value.items) == 0 {
-				d.errorf(m.value.span, "", "rules is an empty list")
+			if len(m.Value.Items) == 0 {
+				d.Errorf(m.Value.Span, "", "rules is an empty list")
 			}
-			for _, item := range m.value.items {
+			for _, item := range m.Value.Items {
 				d.rule(item)
 			}
 		}
 	}
 	if !version && !flawed {
-		d.errorf(root.span, "write `version: 1` first", "the file has no version")
+		d.Errorf(root.Span, "write `version: 1` first", "the file has no version")
 	}
 	if !listed && !flawed {
-		d.errorf(root.span, "write rules: and a list", "the file has no rules")
+		d.Errorf(root.Span, "write rules: and a list", "the file has no rules")
 	}
 }
 
@@ -111,25 +111,25 @@ type ruleDecl struct {
 
 func (d rulesDecoder) rule(n node) {
 	var r ruleDecl
-	before := len(d.list)
+	before := len(d.List)
 	members, flawed := d.members(n, ruleShape)
 	for _, m := range members {
-		switch m.key {
+		switch m.Key {
 		case "id":
-			r.id = d.text(m.value, m.key)
+			r.id = d.text(m.Value, m.Key)
 			if r.id.set && !nameForm.MatchString(r.id.value) {
-				d.errorf(r.id.span, "use letters, digits, `_`, `.` and `-`, at most 64 of them", "%q is not the id of a rule", r.id.value)
+				d.Errorf(r.id.span, "use letters, digits, `_`, `.` and `-`, at most 64 of them", "%q is not the id of a rule", r.id.value)
 			}
 		case "pattern":
-			r.pattern = d.anyText(m.value, m.key)
+			r.pattern = d.anyText(m.Value, m.Key)
 		case "group":
-			r.group = d.text(m.value, m.key)
+			r.group = d.text(m.Value, m.Key)
 		case "validators":
-			r.validators = d.validators(m.value)
+			r.validators = d.validators(m.Value)
 		case "severity":
-			r.severity = d.oneOf(m.value, m.key, guard.Low.String(), guard.Medium.String(), guard.High.String(), guard.Critical.String())
+			r.severity = d.oneOf(m.Value, m.Key, guard.Low.String(), guard.Medium.String(), guard.High.String(), guard.Critical.String())
 		case "verdict":
-			r.verdict = d.oneOf(m.value, m.key, guard.Allow.String(), guard.Redact.String(), guard.RequireApproval.String(), guard.Deny.String())
+			r.verdict = d.oneOf(m.Value, m.Key, guard.Allow.String(), guard.Redact.String(), guard.RequireApproval.String(), guard.Deny.String())
 		case "match":
 			r.match = d.examples(m)
 		case "no_match":
@@ -140,14 +140,14 @@ func (d rulesDecoder) rule(n node) {
 		for _, must := range []struct {
 			key string
 			is  bool
-		}{{"id", r.id.written()}, {"pattern", r.pattern.written()}, {"match", len(r.match) > 0 || len(d.list) > before}} {
+		}{{"id", r.id.written()}, {"pattern", r.pattern.written()}, {"match", len(r.match) > 0 || len(d.List) > before}} {
 			if !must.is {
-				d.errorf(n.span, "", "a rule has no %s", must.key)
+				d.Errorf(n.Span, "", "a rule has no %s", must.key)
 			}
 		}
 	}
 	d.own(r.id)
-	if made, ok := d.compile(r, len(d.list) == before); ok {
+	if made, ok := d.compile(r, len(d.List) == before); ok {
 		d.pack.Rules = append(d.pack.Rules, made)
 	}
 }
@@ -158,10 +158,10 @@ func (d rulesDecoder) own(id at[string]) {
 		return
 	}
 	if isBuiltinRule(id.value) {
-		d.errorf(id.span, "choose another id", "%q is built in", id.value)
+		d.Errorf(id.span, "choose another id", "%q is built in", id.value)
 	}
 	if first, ok := d.pack.places[id.value]; ok {
-		d.errorf(id.span, "choose another id", "two rules have the id %q, the first on line %d", id.value, first.Line)
+		d.Errorf(id.span, "choose another id", "two rules have the id %q, the first on line %d", id.value, first.Line)
 		return
 	}
 	d.pack.places[id.value] = id.span
@@ -197,21 +197,21 @@ func (d rulesDecoder) compile(r ruleDecl, sound bool) (match.Rule, bool) {
 		for errors.Unwrap(err) != nil { // its outer parts name the rule and the guard
 			err = errors.Unwrap(err)
 		}
-		d.errorf(r.pattern.span, "", "the pattern cannot be used: %v", err)
+		d.Errorf(r.pattern.span, "", "the pattern cannot be used: %v", err)
 		return out, false
 	}
-	tried := len(d.list)
+	tried := len(d.List)
 	for _, example := range r.match {
 		if example.set && !finds(e, example.value) {
-			d.errorf(example.span, "", "rule %q finds nothing in its own example", out.ID)
+			d.Errorf(example.span, "", "rule %q finds nothing in its own example", out.ID)
 		}
 	}
 	for _, example := range r.noMatch {
 		if example.set && finds(e, example.value) {
-			d.errorf(example.span, "", "rule %q finds something in an example that it must not match", out.ID)
+			d.Errorf(example.span, "", "rule %q finds something in an example that it must not match", out.ID)
 		}
 	}
-	return out, sound && len(d.list) == tried
+	return out, sound && len(d.List) == tried
 }
 
 // parses reports what package regexp says of a pattern, at the part that it is
@@ -224,7 +224,7 @@ func (d rulesDecoder) parses(pattern, group at[string]) bool {
 		if errors.As(err, &bad) {
 			span, what = d.within(pattern, bad.Expr), fmt.Sprintf("%s: %s", bad.Code, bad.Expr)
 		}
-		d.errorf(span, "patterns are in the syntax of RE2: no look-around, no back-references", "the pattern does not parse: %s", what)
+		d.Errorf(span, "patterns are in the syntax of RE2: no look-around, no back-references", "the pattern does not parse: %s", what)
 		return false
 	}
 	if !group.set {
@@ -241,7 +241,7 @@ func (d rulesDecoder) parses(pattern, group at[string]) bool {
 		if near := diag.Suggest(group.value, names); near != "" {
 			hint = didYouMean(near)
 		}
-		d.errorf(group.span, hint, "the pattern has no group %q", group.value)
+		d.Errorf(group.span, hint, "the pattern has no group %q", group.value)
 		return false
 	}
 	return true
@@ -251,16 +251,16 @@ func (d rulesDecoder) parses(pattern, group at[string]) bool {
 // else that of the scalar.
 func (d rulesDecoder) within(whole at[string], part string) diag.Span {
 	span := whole.span
-	if part == "" || span.Line < 1 || span.Line > len(d.lines) {
+	if part == "" || span.Line < 1 || span.Line > len(d.Lines()) {
 		return span
 	}
-	line := []rune(d.lines[span.Line-1])
+	line := []rune(d.Lines()[span.Line-1])
 	behind := string(line[min(span.Col-1, len(line)):])
 	i := strings.Index(behind, part)
 	if i < 0 {
 		return span
 	}
-	return d.at(span.Line, span.Col+utf8.RuneCountInString(behind[:i]), utf8.RuneCountInString(part))
+	return d.Span(span.Line, span.Col+utf8.RuneCountInString(behind[:i]), utf8.RuneCountInString(part))
 }
 
 // finds reports whether an engine has a finding in a text.
@@ -281,7 +281,7 @@ func (d rulesDecoder) validators(n node) (all []match.Validator) {
 			if near := diag.Suggest(written.value, rules.ValidatorForms()); near != "" {
 				hint = didYouMean(near) + " " + hint
 			}
-			d.errorf(written.span, hint, "%v", err)
+			d.Errorf(written.span, hint, "%v", err)
 			continue
 		}
 		all = append(all, v)
@@ -291,23 +291,23 @@ func (d rulesDecoder) validators(n node) (all []match.Validator) {
 
 // examples reads a list of texts.
 func (d rulesDecoder) examples(m member) (all []at[string]) {
-	if !d.is(m.value, list, m.key) {
+	if !d.is(m.Value, list, m.Key) {
 		return nil
 	}
-	for _, item := range m.value.items {
-		all = append(all, d.anyText(item, "an item of "+m.key))
+	for _, item := range m.Value.Items {
+		all = append(all, d.anyText(item, "an item of "+m.Key))
 	}
 	return all
 }
 
 // anyText reads a string that is not empty, whatever is in it.
 func (d rulesDecoder) anyText(n node, what string) at[string] {
-	t := at[string]{value: n.text, span: n.span}
+	t := at[string]{value: n.Text, span: n.Span}
 	if !d.is(n, text, what) {
 		return t
 	}
-	if t.set = n.text != ""; !t.set {
-		d.errorf(n.span, "", "%s is empty", what)
+	if t.set = n.Text != ""; !t.set {
+		d.Errorf(n.Span, "", "%s is empty", what)
 	}
 	return t
 }

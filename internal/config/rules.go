@@ -61,14 +61,14 @@ func (s *resolver) packs(globs names) (all []Pack) {
 			}
 			p, err := LoadRules(file)
 			if list, ok := asList(err); ok {
-				s.list = append(s.list, list...)
+				s.List = append(s.List, list...)
 				continue
 			} else if err != nil {
-				s.errorf(glob.span, "", "%v", err)
+				s.Errorf(glob.span, "", "%v", err)
 				continue
 			}
 			if other, ok := files[p.Name]; ok {
-				s.errorf(glob.span, "rename one of them", "two files are the pack %q: %s and %s", p.Name, other, file)
+				s.Errorf(glob.span, "rename one of them", "two files are the pack %q: %s and %s", p.Name, other, file)
 				continue
 			}
 			files[p.Name] = file
@@ -93,7 +93,7 @@ func (s *resolver) apart(others []Pack, p Pack) {
 				continue
 			}
 			// The lines that this reader has are another file's.
-			s.list = append(s.list, diag.Diagnostic{Span: at, Message: message, Hint: "choose another id"})
+			s.List = append(s.List, diag.Diagnostic{Span: at, Message: message, Hint: "choose another id"})
 		}
 	}
 }

@@ -15,19 +15,19 @@ const byCommand = "command:"
 func (d decoder) seal(n node) (s sealDecl) {
 	members, flawed := d.members(n, sealShape)
 	if len(members) == 0 && !flawed {
-		d.errorf(n.span, "write seal: {key: file:PATH}", "seal names no key")
+		d.Errorf(n.Span, "write seal: {key: file:PATH}", "seal names no key")
 	}
 	for _, m := range members {
-		switch v := m.value; {
-		case v.kind == text && strings.HasPrefix(v.text, byCommand) && strings.TrimSpace(v.text[len(byCommand):]) != "":
-			s.command = names{span: v.span, set: true}
-			for _, word := range strings.Fields(v.text[len(byCommand):]) {
-				s.command.value = append(s.command.value, at[string]{word, v.span, true})
+		switch v := m.Value; {
+		case v.Kind == text && strings.HasPrefix(v.Text, byCommand) && strings.TrimSpace(v.Text[len(byCommand):]) != "":
+			s.command = names{span: v.Span, set: true}
+			for _, word := range strings.Fields(v.Text[len(byCommand):]) {
+				s.command.value = append(s.command.value, at[string]{word, v.Span, true})
 			}
-		case v.kind == mapping:
+		case v.Kind == mapping:
 			within, _ := d.members(v, keyShape)
 			for _, m := range within {
-				s.command = d.words(m.value, m.key)
+				s.command = d.words(m.Value, m.Key)
 			}
 		default:
 			s.key = d.key(v)

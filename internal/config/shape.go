@@ -108,18 +108,18 @@ func (d decoder) members(n node, s shape) (known []member, flawed bool) {
 	if !d.is(n, mapping, s.what) {
 		return nil, true
 	}
-	before := len(d.list)
-	for _, m := range d.unique(n.members) {
-		switch missing, later := s.later[m.key]; {
-		case slices.Contains(s.keys, m.key):
+	before := len(d.List)
+	for _, m := range d.unique(n.Members) {
+		switch missing, later := s.later[m.Key]; {
+		case slices.Contains(s.keys, m.Key):
 			known = append(known, m)
 		case later:
-			d.errorf(m.span, "remove it", "%q is not in this version: %s", m.key, missing)
+			d.Errorf(m.Span, "remove it", "%q is not in this version: %s", m.Key, missing)
 		default:
 			d.unknown(m, s)
 		}
 	}
-	return known, n.flawed || len(d.list) > before
+	return known, n.Flawed || len(d.List) > before
 }
 
 // unique leaves out the members whose key stood before, and reports them.
@@ -127,11 +127,11 @@ func (d decoder) unique(members []member) []member {
 	first := map[string]diag.Span{}
 	var once []member
 	for _, m := range members {
-		if at, ok := first[m.key]; ok {
-			d.errorf(m.span, "keep one", "key %q is set twice, first on line %d", m.key, at.Line)
+		if at, ok := first[m.Key]; ok {
+			d.Errorf(m.Span, "keep one", "key %q is set twice, first on line %d", m.Key, at.Line)
 			continue
 		}
-		first[m.key] = m.span
+		first[m.Key] = m.Span
 		once = append(once, m)
 	}
 	return once
@@ -141,17 +141,17 @@ func (d decoder) unique(members []member) []member {
 // place, or neither.
 func (d decoder) unknown(m member, s shape) {
 	hint := "the keys here are " + strings.Join(s.keys, ", ")
-	if near := diag.Suggest(m.key, s.keys); near != "" {
-		d.errorf(m.span, didYouMean(near)+" "+hint, "unknown key %q in %s", m.key, s.what)
+	if near := diag.Suggest(m.Key, s.keys); near != "" {
+		d.Errorf(m.Span, didYouMean(near)+" "+hint, "unknown key %q in %s", m.Key, s.what)
 		return
 	}
 	for _, other := range shapes {
-		if slices.Contains(other.keys, m.key) || other.later[m.key] != "" {
-			d.errorf(m.span, hint, "%q does not belong in %s: it is a key of %s", m.key, s.what, other.path)
+		if slices.Contains(other.keys, m.Key) || other.later[m.Key] != "" {
+			d.Errorf(m.Span, hint, "%q does not belong in %s: it is a key of %s", m.Key, s.what, other.path)
 			return
 		}
 	}
-	d.errorf(m.span, hint, "unknown key %q in %s", m.key, s.what)
+	d.Errorf(m.Span, hint, "unknown key %q in %s", m.Key, s.what)
 }
 
 func didYouMean(name string) string { return `did you mean "` + name + `"?` }

@@ -28,8 +28,8 @@ func (s *resolver) store() string {
 	default:
 		return path
 	}
-	refused := s.diagnostic(s.doc.store.span, form, "%s", message)
+	refused := s.Diagnostic(s.doc.store.span, form, "%s", message)
 	refused.Source = ""
-	s.list = append(s.list, refused)
+	s.List = append(s.List, refused)
 	return ""
 }

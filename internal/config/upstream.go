@@ -11,7 +11,7 @@ import (
 func (s *resolver) upstream(d upstreamDecl) Upstream {
 	u := Upstream{Name: d.name.value, Protocol: d.protocol.value, Zone: "external"}
 	if !d.protocol.written() && !d.flawed {
-		s.errorf(d.name.span, "write protocol: openai, or protocol: anthropic", "upstream %q has no protocol", u.Name)
+		s.Errorf(d.name.span, "write protocol: openai, or protocol: anthropic", "upstream %q has no protocol", u.Name)
 	}
 	switch {
 	case d.cassettes.written():
@@ -20,7 +20,7 @@ func (s *resolver) upstream(d upstreamDecl) Upstream {
 	case d.baseURL.written():
 		s.call(&u, d)
 	case !d.flawed:
-		s.errorf(d.name.span, "write base_url or cassettes", "upstream %q leads nowhere", u.Name)
+		s.Errorf(d.name.span, "write base_url or cassettes", "upstream %q leads nowhere", u.Name)
 	}
 	if d.zone.set {
 		u.Zone = d.zone.value
@@ -31,14 +31,14 @@ func (s *resolver) upstream(d upstreamDecl) Upstream {
 // call completes an upstream at an address.
 func (s *resolver) call(u *Upstream, d upstreamDecl) {
 	if d.pace.written() {
-		s.errorf(d.pace.span, "remove it", "pace is for cassettes, and upstream %q has none", u.Name)
+		s.Errorf(d.pace.span, "remove it", "pace is for cassettes, and upstream %q has none", u.Name)
 	}
 	if d.baseURL.set {
 		u.BaseURL = s.baseURL(u, d.baseURL)
 	}
 	u.Reach = s.reach(d.reach)
 	if u.Azure != nil && u.Protocol != OpenAI {
-		s.errorf(d.reach.azure.span, "remove it", "azure is a shape of openai's paths, and upstream %q speaks %s", u.Name, u.Protocol)
+		s.Errorf(d.reach.azure.span, "remove it", "azure is a shape of openai's paths, and upstream %q speaks %s", u.Name, u.Protocol)
 	}
 	switch {
 	case d.key.set:
@@ -57,14 +57,14 @@ func (s *resolver) baseURL(u *Upstream, b at[string]) string {
 	parsed, err := url.Parse(b.value)
 	switch {
 	case err != nil || parsed.Host == "" || parsed.Hostname() == "":
-		s.errorf(b.span, form, "base_url is not an address")
+		s.Errorf(b.span, form, "base_url is not an address")
 		return ""
 	case parsed.Scheme != "https" && parsed.Scheme != "http":
-		s.errorf(b.span, form, "base_url has the scheme %q, want https or http", parsed.Scheme)
+		s.Errorf(b.span, form, "base_url has the scheme %q, want https or http", parsed.Scheme)
 	case parsed.User != nil:
-		s.errorf(b.span, "give the key as key: env:NAME or file:PATH", "base_url holds credentials")
+		s.Errorf(b.span, "give the key as key: env:NAME or file:PATH", "base_url holds credentials")
 	case parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "" || strings.Contains(b.value, "#"):
-		s.errorf(b.span, form, "base_url has a query or a fragment, and a path is to be appended to it")
+		s.Errorf(b.span, form, "base_url has a query or a fragment, and a path is to be appended to it")
 	case parsed.Scheme == "http" && !loopback(parsed.Hostname()):
 		s.warnf(b.span, "", "upstream %q is called without encryption: keys and text can be read on the way", u.Name)
 	}
@@ -86,13 +86,13 @@ var replayed = map[string]string{
 func (s *resolver) replay(u *Upstream, d upstreamDecl) {
 	u.BaseURL = replayed[u.Protocol]
 	if d.baseURL.written() {
-		s.errorf(d.baseURL.span, "keep one", "upstream %q has both an address and cassettes", u.Name)
+		s.Errorf(d.baseURL.span, "keep one", "upstream %q has both an address and cassettes", u.Name)
 	}
 	if d.key.written() {
-		s.errorf(d.key.span, "remove it", "upstream %q is replayed from cassettes, which ask for no key", u.Name)
+		s.Errorf(d.key.span, "remove it", "upstream %q is replayed from cassettes, which ask for no key", u.Name)
 	}
 	if d.reach.written.Line > 0 {
-		s.errorf(d.reach.written, "remove it", "upstream %q is replayed from cassettes, and is not called", u.Name)
+		s.Errorf(d.reach.written, "remove it", "upstream %q is replayed from cassettes, and is not called", u.Name)
 	}
 	if u.Pace = "none"; d.pace.set {
 		u.Pace = d.pace.value
@@ -112,9 +112,9 @@ func (s *resolver) glob(pattern at[string]) []string {
 		return err != nil || info.IsDir()
 	})
 	if err != nil {
-		s.errorf(pattern.span, "", "%q is not a pattern of file names", pattern.value)
+		s.Errorf(pattern.span, "", "%q is not a pattern of file names", pattern.value)
 	} else if len(files) == 0 {
-		s.errorf(pattern.span, "a pattern is relative to the folder of the configuration", "no file matches %q", pattern.value)
+		s.Errorf(pattern.span, "a pattern is relative to the folder of the configuration", "no file matches %q", pattern.value)
 	}
 	return files
 }
@@ -125,7 +125,7 @@ func (s *resolver) path(name string) string {
 	if filepath.IsAbs(name) {
 		return filepath.Clean(name)
 	}
-	return filepath.Join(filepath.Dir(s.file), name)
+	return filepath.Join(filepath.Dir(s.File), name)
 }
 
 var literal = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `\`, `\\`)
@@ -135,5 +135,5 @@ func (s *resolver) pattern(glob string) string {
 	if filepath.IsAbs(glob) {
 		return glob
 	}
-	return filepath.Join(literal.Replace(filepath.Dir(s.file)), glob)
+	return filepath.Join(literal.Replace(filepath.Dir(s.File)), glob)
 }

@@ -47,7 +47,7 @@ func parse(tokens token.Tokens) (docs []*ast.DocumentNode, err error) {
 
 // syntax reports what the parser said.
 func (r *Reader) syntax(err error) {
-	at, message := r.at(1, 1, 1), err.Error()
+	at, message := r.Span(1, 1, 1), err.Error()
 	var located yaml.Error
 	if errors.As(err, &located) {
 		at, message = r.token(located.GetToken()), located.GetMessage()
@@ -57,7 +57,7 @@ func (r *Reader) syntax(err error) {
 
 // document gives the root of the file's only document.
 func (r *Reader) document(docs []*ast.DocumentNode) Node {
-	root := Node{Span: r.at(1, 1, 1), Kind: Null}
+	root := Node{Span: r.Span(1, 1, 1), Kind: Null}
 	for i, doc := range docs {
 		if directive, ok := doc.Body.(*ast.DirectiveNode); ok {
 			r.Errorf(r.token(directive.GetToken()), "remove the line", "a YAML directive")
@@ -85,7 +85,7 @@ func start(doc *ast.DocumentNode) *token.Token {
 // node converts one value.
 func (r *Reader) node(n ast.Node) Node {
 	if n == nil {
-		return Node{Span: r.at(1, 1, 1), Kind: Null}
+		return Node{Span: r.Span(1, 1, 1), Kind: Null}
 	}
 	out := Node{Span: r.token(n.GetToken()), Text: n.GetToken().Value}
 	switch n := n.(type) {

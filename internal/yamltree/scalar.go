@@ -45,7 +45,7 @@ func (r *Reader) Prose(n Node, what string) At[string] {
 
 // unprintable says of a rune that a text of several lines does not hold it.
 func unprintable(c rune) bool {
-	return c != '\n' && c != '\t' && unicode.IsControl(c) || c == '\ufeff' || bidirectional(c)
+	return c != '\n' && c != '\t' && unicode.IsControl(c) || c == '\ufeff' || Reorders(c)
 }
 
 // Texts reads a list of strings, which may be empty, each once.

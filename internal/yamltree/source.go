@@ -53,8 +53,8 @@ func (r *Reader) Diagnostic(at diag.Span, hint, format string, args ...any) diag
 // Lines are the lines of the file, without their ends; nil before it was read.
 func (r *Reader) Lines() []string { return r.lines }
 
-// at is a place in the file, moved into it where a parser pointed past its end.
-func (r *Reader) at(line, col, width int) diag.Span {
+// Span is a place in the file, moved into it where a parser pointed past its end.
+func (r *Reader) Span(line, col, width int) diag.Span {
 	line = max(1, min(line, len(r.lines)))
 	longest := 0
 	if line <= len(r.lines) {
@@ -68,21 +68,21 @@ func (r *Reader) at(line, col, width int) diag.Span {
 
 func (r *Reader) token(tk *token.Token) diag.Span {
 	if tk == nil || tk.Position == nil {
-		return r.at(1, 1, 1)
+		return r.Span(1, 1, 1)
 	}
 	width, _, _ := strings.Cut(strings.TrimSpace(tk.Origin), "\n")
-	return r.at(tk.Position.Line, tk.Position.Column, utf8.RuneCountInString(width))
+	return r.Span(tk.Position.Line, tk.Position.Column, utf8.RuneCountInString(width))
 }
 
 // source makes the bytes a text that the parser sees as people do: UTF-8
 // without a byte order mark, lines ended by LF, no tab in an indentation.
 func (r *Reader) source(data []byte) (string, bool) {
 	if len(data) > r.Limits.Bytes {
-		r.Errorf(r.at(1, 1, 1), "", "the file has %d bytes, want at most %d", len(data), r.Limits.Bytes)
+		r.Errorf(r.Span(1, 1, 1), "", "the file has %d bytes, want at most %d", len(data), r.Limits.Bytes)
 		return "", false
 	}
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
-		r.Errorf(r.at(1, 1, 1), "save it as UTF-8", "the file is in UTF-16")
+		r.Errorf(r.Span(1, 1, 1), "save it as UTF-8", "the file is in UTF-16")
 		return "", false
 	}
 	src := strings.TrimPrefix(string(data), "\ufeff")
@@ -102,13 +102,13 @@ func (r *Reader) line(number int, line string) {
 		col++
 		switch {
 		case c == utf8.RuneError && !strings.HasPrefix(line[i:], "\ufffd"):
-			r.Errorf(r.at(number, col, 1), "save it as UTF-8", "byte 0x%02x is not UTF-8", line[i])
+			r.Errorf(r.Span(number, col, 1), "save it as UTF-8", "byte 0x%02x is not UTF-8", line[i])
 		case c == '\t' && indented && strings.TrimLeft(line, " \t") != "":
-			r.Errorf(r.at(number, col, 1), "indent with spaces", "a tab in the indentation")
+			r.Errorf(r.Span(number, col, 1), "indent with spaces", "a tab in the indentation")
 		case c != '\t' && unicode.IsControl(c), c == '\ufeff':
-			r.Errorf(r.at(number, col, 1), "", "control character %U", c)
-		case bidirectional(c):
-			r.Errorf(r.at(number, col, 1), "remove it", "%U turns the direction of what is shown: the file would read other than it is", c)
+			r.Errorf(r.Span(number, col, 1), "", "control character %U", c)
+		case Reorders(c):
+			r.Errorf(r.Span(number, col, 1), "remove it", "%U turns the direction of what is shown: the file would read other than it is", c)
 		default:
 			indented = indented && c == ' '
 			continue
@@ -117,8 +117,9 @@ func (r *Reader) line(number int, line string) {
 	}
 }
 
-// bidirectional says of a rune that it reorders the text around it, which makes
-// a reviewer see another file than the program does (CVE-2021-42574).
-func bidirectional(r rune) bool {
+// Reorders says of a rune that it reorders the text around it, or ends a line
+// that YAML does not end, which makes a reviewer see another file than the program
+// does (CVE-2021-42574). A file has none; a quoted string may have it escaped.
+func Reorders(r rune) bool {
 	return '\u202a' <= r && r <= '\u202e' || '\u2066' <= r && r <= '\u2069' || r == '\u2028' || r == '\u2029' || r == '\u0085'
 }
