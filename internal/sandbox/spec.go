@@ -54,7 +54,8 @@ type Spec struct {
 	// ever once the program is gone.
 	Stdin io.Reader
 	// Stdout and Stderr get what the program writes; nil drops it. Where both are
-	// the same value it is used by one goroutine at a time.
+	// the same value it gets both in the order in which they are written, and is
+	// used by one goroutine at a time.
 	Stdout, Stderr io.Writer
 	Limits         Limits
 

@@ -163,9 +163,18 @@ func (p *Process) streams(s Spec) *exec.Cmd {
 	c := p.warden
 	c.Stdin = s.Stdin
 	one := &sync.Mutex{}
-	c.Stdout = &counted{p, one, s.Stdout, s.Limits.Output}
-	c.Stderr = &counted{p, one, s.Stderr, s.Limits.Output}
+	out := &counted{p, one, s.Stdout, s.Limits.Output}
+	c.Stdout, c.Stderr = out, out // one pipe, which keeps the order
+	if !same(s.Stdout, s.Stderr) {
+		c.Stderr = &counted{p, one, s.Stderr, s.Limits.Output}
+	}
 	return c
+}
+
+// same reports whether two writers are one.
+func same(a, b io.Writer) bool {
+	defer func() { recover() }() // of types that can not be compared
+	return a == b
 }
 
 // counted takes what a program writes, up to a number of bytes.
