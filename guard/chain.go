@@ -43,6 +43,7 @@ type Chain struct {
 	stride      int64
 	placeholder func(string) string
 	allowed     func() Allowed
+	lifted      bool
 }
 
 // NewChain returns the chain of the members. Their order has no meaning.
@@ -59,6 +60,15 @@ func NewChain(opt Options, members ...Member) *Chain {
 		return cmp.Or(cmp.Compare(a.Mode, b.Mode), cmp.Compare(a.Guard.Name(), b.Guard.Name()))
 	})
 	return c
+}
+
+// Lifted returns the chain under which a person has approved what asks for
+// approval: findings with that verdict are decided as before and stop nothing.
+// Redactions and denials stay as they are.
+func (c *Chain) Lifted() *Chain {
+	lifted := *c
+	lifted.lifted = true
+	return &lifted
 }
 
 // A Strict guard knows the severest verdict that it can give. One that does

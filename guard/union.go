@@ -48,6 +48,17 @@ func (u *union) verdict() Verdict {
 	return v
 }
 
+// lifted is the verdict where a person has approved what asks for approval.
+func (u *union) lifted() Verdict {
+	v := Allow
+	for _, m := range u.members {
+		if m.Verdict != RequireApproval {
+			v = max(v, m.Verdict)
+		}
+	}
+	return v
+}
+
 // early says whether the placeholder leaves before the end is known, and how
 // many members were known then: where a finding was cut at its hold limit,
 // and it and those that start no later only redact. The answer is the same
@@ -156,6 +167,9 @@ func (s *Stream) placehold(known int, to int64) {
 func (s *Stream) finish(end int64) {
 	u := s.union
 	v := u.verdict()
+	if v == RequireApproval && s.chain.lifted {
+		v = u.lifted()
+	}
 	known, early := u.early()
 	if early || v == Redact {
 		if !early {

@@ -41,6 +41,7 @@ func plainBody(b *document, _ []leaf) error { return b.fields(nil) }
 func (f *Format) document(opt Options, doc []byte, name string, read func(*document, []leaf) error) Verdict {
 	b := &document{judgement: newJudgement(opt.Context, opt.Chain, guard.Response), doc: doc}
 	b.places, b.calls = opt.Restore, opt.Calls
+	b.outcome.approval, b.outcome.why = opt.Approval, opt.Why
 	b.outcome.asked, b.outcome.prior = opt.Input, opt.Redacted
 	b.outcome.failure = opt.Failed
 	var sc scanner

@@ -89,6 +89,13 @@ type Options struct {
 	Stand Stand
 	// Restore are the placeholders that an answer may hold; nil: there are none.
 	Restore *Placeholders
+	// Hold keeps an answer of one choice where a verdict asks for approval: nothing
+	// more of it leaves, neither what precedes the span in its frame nor an end,
+	// until Stream.LetGo.
+	Hold bool
+	// Approval is the question to a person that a withheld rest waits for, and Why
+	// what a client is told of it; both may be empty.
+	Approval, Why string
 	// Input is the estimate of the request's tokens, for when the provider does
 	// not report them.
 	Input int64

@@ -92,6 +92,9 @@ func (s *Stream) flushLane(i int) {
 	for !l.empty() && !l.ended && s.free(l.head()) {
 		f := l.head()
 		if k := f.stopped(); k >= 0 {
+			if s.Holding() {
+				return
+			}
 			if !f.readyBefore(k) {
 				return
 			}
@@ -118,7 +121,7 @@ func (s *Stream) flushLane(i int) {
 		}
 		s.dialect.leave(s, f)
 	}
-	if l.stop && !l.ended && l.empty() {
+	if l.stop && !l.ended && l.empty() && !s.Holding() {
 		s.endLane(i)
 	}
 }

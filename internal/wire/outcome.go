@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 
 	"github.com/stoplog/stoplog/guard"
 )
@@ -26,7 +27,10 @@ type Outcome struct {
 	Guard, Rule string
 	// Reason is a sentence for people, empty where the status says it all.
 	Reason string
-	Usage  Usage
+	// Approval is the question to a person that the withheld rest waits for; empty
+	// if there is none.
+	Approval string
+	Usage    Usage
 }
 
 // outcome gathers what decides a response's Outcome. Which of several findings
@@ -37,6 +41,8 @@ type outcome struct {
 	finding  *guard.Finding
 	findAt   string
 	prior    *Outcome // of the request
+	approval string   // the question to a person
+	why      string   // what there is to say of it
 	failure  string
 	refused  bool     // the failure is a guard's doing
 	spentOut *Outcome // there is no more budget for the answer
@@ -58,6 +64,10 @@ func (o *outcome) redacted(channel string, f guard.Finding) {
 	}
 }
 
+// notAsked is the reason of an answer that a person would have to approve, where
+// nobody is asked.
+const notAsked = "the rest was withheld, and nobody can approve it: answers are not kept here"
+
 // failed notes why the upstream's answer could not be passed on; the first
 // reason stays.
 func (o *outcome) failed(reason string) {
@@ -74,7 +84,7 @@ func (o *outcome) result() Outcome {
 		out.Status, out.Guard, out.Rule = Blocked, o.stop.Guard, o.stop.Rule
 		if o.stop.Verdict == guard.RequireApproval {
 			out.Status = ApprovalRequired
-			out.Reason = "approval of answers is not available yet: the rest was withheld"
+			out.Approval, out.Reason = o.approval, cmp.Or(o.why, notAsked)
 		}
 		if o.failure != "" && o.refused {
 			out.Reason = o.failure
@@ -106,7 +116,7 @@ func appendStoplog(dst []byte, run string, o Outcome) []byte {
 	dst = append(dst, `"stoplog":{"run":`...)
 	dst = quote(dst, run)
 	for _, m := range [...]struct{ name, value string }{
-		{"status", string(o.Status)}, {"guard", o.Guard}, {"rule", o.Rule}, {"reason", o.Reason},
+		{"status", string(o.Status)}, {"guard", o.Guard}, {"rule", o.Rule}, {"approval", o.Approval}, {"reason", o.Reason},
 	} {
 		if m.value != "" {
 			dst = append(dst, ',', '"')

@@ -55,6 +55,7 @@ func (f *Format) NewStream(opt Options) *Stream {
 	s.calls = opt.Calls
 	s.outcome.asked, s.outcome.prior = opt.Input, opt.Redacted
 	s.places = opt.Restore
+	s.outcome.approval, s.outcome.why = opt.Approval, opt.Why
 	return s
 }
 
@@ -66,6 +67,11 @@ func (s *Stream) Write(p []byte) []byte {
 		return nil
 	}
 	s.in.Write(p)
+	return s.read()
+}
+
+// read takes what has come, and returns what the client is sent now.
+func (s *Stream) read() []byte {
 	s.frames()
 	for _, f := range s.borrowed {
 		switch {
@@ -209,7 +215,7 @@ func (s *Stream) Outcome() Outcome { return s.outcome.result() }
 func (s *Stream) told() []byte { return s.opt.told(s.Outcome()) }
 
 func (s *Stream) frames() {
-	for !s.ended {
+	for !s.ended && !s.Holding() {
 		f, ok, err := s.in.Next()
 		if err != nil {
 			s.refuse(fmt.Errorf("a frame of the answer is too long: %w", err))
