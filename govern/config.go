@@ -34,6 +34,9 @@ type Config struct {
 	// Values keeps what the placeholders of reversible redaction stand for. Nil
 	// remembers them in this process, and no longer than it lives.
 	Values Values
+	// Approvals keeps answers that a guard withholds for a person. Nil: they end as
+	// if they were denied, with a status of their own.
+	Approvals Approvals
 	// MaxBody is the largest request body taken, in bytes; 0 is DefaultMaxBody.
 	MaxBody int64
 	// Budgets limit what may be spent. They are this Transport's alone and are
@@ -92,6 +95,7 @@ type Profile struct {
 type profile struct {
 	Profile
 	input, output *guard.Chain
+	asks          bool // a guard of answers may ask for approval
 	// results judges what a session's tools say: what reversible guards redact goes
 	// to the session's own model by the door, which puts a placeholder in its place.
 	results   *guard.Chain
@@ -103,7 +107,7 @@ type profile struct {
 
 // Open makes a Transport. It fails if the configuration does not hold together.
 func Open(cfg Config) (*Transport, error) {
-	t := &Transport{record: cfg.Record, maxBody: cfg.MaxBody, values: cfg.Values, profiles: map[string]*profile{}}
+	t := &Transport{record: cfg.Record, maxBody: cfg.MaxBody, values: cfg.Values, approvals: cfg.Approvals, profiles: map[string]*profile{}}
 	if t.values == nil {
 		t.values = &remembered{}
 	}
@@ -139,6 +143,7 @@ func Open(cfg Config) (*Transport, error) {
 			output:    guard.NewChain(guard.Options{MaxHold: p.MaxHold, Allowed: p.Allowed}, p.Output...),
 			results:   guard.NewChain(guard.Options{MaxHold: p.MaxHold, Allowed: p.Allowed}, watched(p)...),
 			upstreams: map[string][]*Upstream{},
+			asks:      asks(p.Output),
 		}
 		for _, name := range p.Upstreams {
 			u := ups[name]

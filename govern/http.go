@@ -30,7 +30,7 @@ func deniedInput(o wire.Outcome) wire.Error {
 		e.Message = "the request was not sent: " + o.Reason
 	}
 	if o.Status == wire.ApprovalRequired {
-		e.Message += " asks for approval, which is not available yet"
+		e.Message += " asks for approval, which there is none of for requests"
 	}
 	return e
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -82,16 +83,25 @@ func (c *call) newPlaces() *places {
 	return p
 }
 
-// who tells callers apart: by their key of Stoplog's, or else by the provider's
-// keys that they send. It is a digest.
+// who is [Who] sent the request.
 func (c *call) who() string {
-	h := sha256.New()
+	key := ""
 	if who := c.caller(); who != nil {
-		fmt.Fprintf(h, "key\x00%s", who.Key)
+		key = who.Key
+	}
+	return Who(key, c.req.Header)
+}
+
+// Who tells callers apart: by the id of their key of Stoplog's, or else by the
+// provider's keys in the header. It is a digest.
+func Who(key string, header http.Header) string {
+	h := sha256.New()
+	if key != "" {
+		fmt.Fprintf(h, "key\x00%s", key)
 		return hex.EncodeToString(h.Sum(nil))
 	}
-	for _, name := range []string{"Authorization", "X-Api-Key"} {
-		if v := c.req.Header.Get(name); v != "" {
+	for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key"} {
+		if v := header.Get(name); v != "" {
 			fmt.Fprintf(h, "%s\x00%d\x00%s", name, len(v), v)
 		}
 	}

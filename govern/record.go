@@ -71,7 +71,7 @@ type Settled struct {
 func settled(o wire.Outcome) Settled {
 	s := Settled{Status: "completed", Reason: "completed", Detail: o.Reason, Usage: o.Usage}
 	switch o.Status {
-	case wire.Blocked, wire.ApprovalRequired: // nobody can approve yet
+	case wire.Blocked, wire.ApprovalRequired: // and nobody is asked
 		s.Status, s.Reason = "blocked", "guard_denied"
 	case wire.BudgetExceeded:
 		s.Status, s.Reason = "failed", "budget_exceeded"

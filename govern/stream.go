@@ -52,7 +52,9 @@ type streamBody struct {
 	cut      *time.Timer
 	waits    int64 // the frame that cut is for
 	drain    *time.Timer
-	err      error // what Read returns once out is empty
+	err      error              // what Read returns once out is empty
+	keep     *keeping           // nil where nothing is kept for a person
+	unwait   context.CancelFunc // ends the wait for one; nil where there is none
 }
 
 type chunk struct {
@@ -62,9 +64,11 @@ type chunk struct {
 
 func newStreamBody(c *call, opt wire.Options, upstream io.Closer, from io.Reader) *streamBody {
 	b := &streamBody{
-		call: c, stream: c.format.NewStream(opt), upstream: upstream, from: from,
+		call: c, upstream: upstream, from: from,
 		buf: make([]byte, chunkSize), quit: make(chan struct{}), readings: make(chan chunk, 1),
 	}
+	b.keepIn(&opt)
+	b.stream = c.format.NewStream(opt)
 	b.watcher.Add(1)
 	b.unwatch = context.AfterFunc(c.ctx, func() {
 		defer b.watcher.Done()
@@ -123,6 +127,10 @@ func (b *streamBody) await() error {
 
 // next waits for one thing to happen and acts on it.
 func (b *streamBody) next() {
+	if b.standing() {
+		b.nextStanding()
+		return
+	}
 	cut, drained := b.clocks()
 	if cut == nil && drained == nil && !b.reading {
 		b.take(b.readUpstream())
@@ -185,7 +193,14 @@ var errClosed = errors.New("govern: the body was closed")
 func (b *streamBody) take(c chunk) {
 	b.over = c.err != nil
 	if len(c.data) > 0 {
+		if b.keep != nil {
+			b.keep.saw(c.data)
+		}
 		if b.show(b.stream.Write(c.data)); b.err != nil {
+			return
+		}
+		if b.keep != nil && b.stream.Holding() {
+			b.stand(c)
 			return
 		}
 		if refusal := b.call.reach(b.stream.Spent()); refusal != nil && !b.stream.Ended() && !b.stream.Complete() && !b.stream.Stopped() {
@@ -235,6 +250,10 @@ func (b *streamBody) show(out []byte) {
 		b.halt(err)
 		return
 	}
+	if b.keep != nil {
+		b.keep.sum.Write(out)
+		b.keep.sent += len(out)
+	}
 	if len(b.out) == 0 {
 		b.out = out
 		return
@@ -277,6 +296,11 @@ func (b *streamBody) finish() {
 // leave settles an answer that nobody reads to its end. What was held is
 // decided for the record, and goes nowhere. What ended it before stays its end.
 func (b *streamBody) leave(cause error) {
+	if b.standing() && b.keep.id != "" { // what becomes of it is with the question
+		b.out, b.err, b.over = nil, cause, true
+		b.release()
+		return
+	}
 	ended := b.stream.Complete()
 	before := b.stream.Outcome()
 	if ended {
@@ -308,6 +332,10 @@ func (b *streamBody) release() {
 		return
 	}
 	b.released = true
+	if b.keep != nil {
+		b.unwait()
+		b.keep.end()
+	}
 	for _, t := range []*time.Timer{b.cut, b.drain} {
 		if t != nil {
 			t.Stop()
@@ -340,7 +368,12 @@ func (b *streamBody) linger() {
 
 // Close ends the answer, also while a Read waits.
 func (b *streamBody) Close() error {
-	b.once.Do(func() { close(b.quit) })
+	b.once.Do(func() {
+		close(b.quit)
+		if b.unwait != nil {
+			b.unwait()
+		}
+	})
 	if !b.mu.TryLock() { // somebody waits for the upstream
 		b.upstream.Close()
 		b.mu.Lock()

@@ -19,13 +19,14 @@ import (
 
 // Transport is the door. It is safe for use by several goroutines.
 type Transport struct {
-	profiles map[string]*profile
-	first    *profile
-	values   Values
-	record   func(...Record) error
-	purse    *budget.Purse
-	closers  []func() error
-	maxBody  int64
+	profiles  map[string]*profile
+	first     *profile
+	values    Values
+	approvals Approvals
+	record    func(...Record) error
+	purse     *budget.Purse
+	closers   []func() error
+	maxBody   int64
 }
 
 // RoundTrip asks a model, governed. See the package's laws for what an error
@@ -34,6 +35,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	c, refusal, err := t.identify(req)
 	if err != nil || refusal != nil {
 		return refusal, err
+	}
+	if id := req.Header.Get(headerApproval); id != "" && !c.route.models {
+		return c.again(id)
 	}
 	if refusal, err := c.judgeRequest(); err != nil || refusal != nil {
 		return refusal, err
@@ -83,6 +87,7 @@ type call struct {
 	asked    *wire.Request // nil for a list of models
 	places   *places       // nil where nothing that is redacted comes back
 	restore  *wire.Placeholders
+	request  string // a digest of what was asked, where an answer may be kept
 	reserved *budget.Reservation
 	upstream *Upstream
 	watch    *Exchange
@@ -139,7 +144,9 @@ func (c *call) judgeRequest() (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.asked = asked
+	if c.asked = asked; c.keeps() {
+		c.request = c.digest()
+	}
 	outcome := asked.Outcome
 	denied := outcome.Status != wire.Allowed && outcome.Status != wire.Redacted
 	if !denied && !c.profile.allows(asked.Model) {
@@ -252,6 +259,9 @@ func (c *call) wholeAnswer(opt wire.Options, resp *http.Response, body io.Reader
 	if err := c.keepVerdicts(v.Decisions); err != nil {
 		return nil, err
 	}
+	if v.Doc != nil && v.Outcome.Status == wire.ApprovalRequired && c.keeps() && resp.StatusCode < 300 {
+		return c.keepWhole(judge, opt, resp.StatusCode, doc, v)
+	}
 	if v.Doc == nil {
 		return c.failed(resp.StatusCode, v.Outcome)
 	}
@@ -289,16 +299,22 @@ func (c *call) settle(o wire.Outcome) error {
 	if c.format == wire.AnthropicCountTokens {
 		o.Usage = wire.Usage{}
 	}
-	s := settled(o)
-	s.Cost = c.debit(o.Usage)
-	if c.upstream != nil && c.upstream != c.upstreams()[0] {
-		s.Upstream = c.upstream.Name
-	}
+	s := c.ended(o)
 	err := c.keep(s)
 	if err == nil {
 		c.watch.settle(c.run, o, s.Cost)
 	}
 	return err
+}
+
+// ended is how the call ended, and what that cost.
+func (c *call) ended(o wire.Outcome) Settled {
+	s := settled(o)
+	s.Cost = c.debit(o.Usage)
+	if c.upstream != nil && c.upstream != c.upstreams()[0] {
+		s.Upstream = c.upstream.Name
+	}
+	return s
 }
 
 func verdicts(ds []wire.Decision) []Fact {

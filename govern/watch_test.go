@@ -71,7 +71,7 @@ func TestWatch(t *testing.T) {
 		{"denied stream that nobody reads on", guard.Deny, chat, "hi", true, cut(chunk("so: ") + chunk(secret+" and more")), closed,
 			outcome{read: cmpopts.AnyError, Outcome: govern.Outcome{Status: "guardrail_blocked", Guard: "secrets", Rule: "github-pat", Estimated: true}}},
 		{"approval", guard.RequireApproval, chat, "hi", true, says(200, eventStream, chatStream(secret)), stay,
-			outcome{Outcome: govern.Outcome{Status: "guardrail_approval_required", Guard: "secrets", Rule: "github-pat", InputTokens: 7, OutputTokens: 9, Reason: "approval of answers is not available yet: the rest was withheld"}}},
+			outcome{Outcome: govern.Outcome{Status: "guardrail_approval_required", Guard: "secrets", Rule: "github-pat", InputTokens: 7, OutputTokens: 9, Reason: "the rest was withheld, and nobody can approve it: answers are not kept here"}}},
 		{"unreachable", guard.Redact, chat, "hi", true, unread, stay,
 			outcome{trip: upstreamError, Outcome: govern.Outcome{Status: "upstream_failed", Reason: "no upstream could be reached"}}},
 		{"an error", guard.Redact, chat, "hi", true, says(429, jsonType, `{"error":{"message":"slow down"}}`), stay,

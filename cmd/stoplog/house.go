@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stoplog/stoplog/govern"
 	"github.com/stoplog/stoplog/guard"
@@ -29,12 +31,14 @@ import (
 // what passes the door, in the journal.
 type home struct {
 	*agent.Agents
-	door  *govern.Transport
-	log   *requestlog.Log
-	book  *allowance.Book
-	purse *budget.Purse
-	tapes *cassette.Recorder // nil where nothing is recorded
-	flow  *flow.Host
+	door *govern.Transport
+	log  *requestlog.Log
+	// answers are those that wait for a person.
+	answers *keep.Answers
+	book    *allowance.Book
+	purse   *budget.Purse
+	tapes   *cassette.Recorder // nil where nothing is recorded
+	flow    *flow.Host
 }
 
 // Playbooks is the host of playbooks.
@@ -120,7 +124,8 @@ func openHome(w *world, conf *config.Config, store *sqlite.Store, tapes func(key
 		h.book.Close()
 		return home{}, errors.Join(err, h.purse.Close())
 	}
-	kept := govern.Config{Record: h.log.Record, Values: values(store), Purse: h.purse}
+	h.answers = answers(conf, store, h.log)
+	kept := govern.Config{Record: h.log.Record, Values: values(store), Approvals: h.answers, Purse: h.purse}
 	if h.door, err = openDoor(conf, found, guards, h.book, kept, h.tapes); err != nil {
 		h.book.Close()
 		return home{}, errors.Join(failf(exitUsage, "%w", err), h.purse.Close())
@@ -141,6 +146,17 @@ func values(store *sqlite.Store) govern.Values {
 		return nil
 	}
 	return keep.Values{Store: store, Tenant: journal.DefaultTenant}
+}
+
+// answers keep what waits for a person.
+func answers(conf *config.Config, store *sqlite.Store, log *requestlog.Log) *keep.Answers {
+	return &keep.Answers{
+		Store: store, Tenant: journal.DefaultTenant, IDs: journal.NewIDs(time.Now, rand.Reader), Leave: log.Leave,
+		Expire: func(profile string) time.Duration {
+			p, _ := conf.Profile(profile)
+			return p.Approvals.Expire
+		},
+	}
 }
 
 // agentProfiles are the profiles that can run agents, the default one first.

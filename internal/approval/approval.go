@@ -102,8 +102,14 @@ func Decide(ctx context.Context, s journal.Store, tenant string, d Decision, the
 			return fmt.Errorf("decide %s: %w", d.ID, err)
 		}
 		q, err = tx.Decide(ctx, tenant, d.ID, journal.Decision{State: d.State, By: d.By, Text: d.Text})
-		if err != nil || then == nil {
+		if err != nil {
 			return err
+		}
+		if err := concludeDecided(ctx, tx, q); err != nil {
+			return fmt.Errorf("decide %s: %w", d.ID, err)
+		}
+		if then == nil {
+			return nil
 		}
 		return then(ctx, tx, q)
 	})
@@ -192,6 +198,8 @@ type Withheld struct {
 	Side     string // request or answer
 	Text     []byte
 	Findings json.RawMessage // what the guards found in it
+	// Denied is what of it nobody can let through; empty if a yes is possible.
+	Denied string
 }
 
 func (w Withheld) String() string {
@@ -206,7 +214,8 @@ func (w Withheld) members() any {
 		Side     string          `json:"side"`
 		Withheld string          `json:"withheld_sha256"`
 		Findings json.RawMessage `json:"findings"`
-	}{version, w.Run, w.Step, w.Side, fmt.Sprintf("%x", sum(w.Text)), w.Findings}
+		Denied   string          `json:"denied,omitempty"`
+	}{version, w.Run, w.Step, w.Side, fmt.Sprintf("%x", sum(w.Text)), w.Findings, w.Denied}
 }
 
 // Going is whether a run goes on behind a step that the evaluator put in doubt.

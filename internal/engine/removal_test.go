@@ -19,7 +19,7 @@ var callSites = []struct{ what, file, source, pkg, test string }{
 	{"it is the profile's", "../agent/agent.go", "Evaluator: p.Evaluator, Screen", "../agent", "TestTurnPassesTheDoor"},
 	{"last words are judged", "perform.go", "message = t.agent.Screen(t.ctx, message)", ".", "TestScreenedFarewell"},
 	{"they are judged by the profile", "../agent/agent.go", "Screen: p.screen,", "../agent", "TestLastWordsAreJudged"},
-	{"they are judged by its guards", "../agent/agent.go", "guard.NewChain(guard.Options{}, p.Output...)", "../agent", "TestLastWordsAreJudged"},
+	{"they are judged by its guards", "../agent/agent.go", "guard.NewChain(guard.Options{Allowed: p.Allowed}, p.Output...)", "../agent", "TestLastWordsAreJudged"},
 	{"the model is asked through the door", "../agent/agent.go", "Transport: a.door}", "../agent", "TestTurnPassesTheDoor"},
 	{"calls are ruled on", "../agent/model.go", "s.Judge(govern.Call{", "../agent", "TestTurnPassesTheDoor"},
 	{"calls run through the door", "../agent/agent.go", "session.Call(ctx, govern.Call{", "../agent", "TestTurnPassesTheDoor"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/stoplog/stoplog/internal/approval"
 	"github.com/stoplog/stoplog/internal/journal"
 )
 
@@ -83,6 +84,13 @@ func (e *Engine) abandon(ctx context.Context, tx journal.Tx) error {
 	}
 	const reason = "abandoned"
 	for _, l := range dead {
+		waited, err := approval.Lapse(ctx, tx, l)
+		if waited && err == nil {
+			continue // for a person, who said nothing
+		}
+		if err != nil { // what cannot be concluded as it should is ended all the same
+			e.Log.Error("end what waited for a person", "run", l.Run, "err", err)
+		}
 		entry, err := journal.NewEntry(journal.RequestSettled, 1, journal.Structure, journal.Settled{
 			Status: journal.Failed, Reason: reason, Usage: journal.Usage{Estimated: true},
 		})

@@ -15,6 +15,9 @@ const (
 	// RequestVerdict is a guard's finding: version 1, payload [Verdict], Structure.
 	// One that is not allow is durable before later bytes leave.
 	RequestVerdict = "verdict"
+	// RequestWithheld: what is left of the answer waits for a person: version 1,
+	// payload [Withheld], Structure.
+	RequestWithheld = "withheld"
 	// RequestSettled closes the log: version 1, payload [Settled], Structure.
 	RequestSettled = "settled"
 )
@@ -62,6 +65,19 @@ type Allowed struct {
 	By    string    `json:"by"`
 	Why   string    `json:"why"`
 	Until time.Time `json:"until"`
+}
+
+// Withheld says what waits for a person, and how the exchange will have ended once
+// the decision is there.
+type Withheld struct {
+	Approval ID     `json:"approval"`
+	Digest   string `json:"digest"` // of what is shown, as the question's row has it
+	Guard    string `json:"guard"`
+	Rule     string `json:"rule"`
+	// Denied is the guard and rule of what nobody can let through; empty if a yes
+	// is possible.
+	Denied  string  `json:"denied,omitempty"`
+	Settled Settled `json:"settled"`
 }
 
 // Settled says how the exchange ended: a terminal status of a run, and a reason.

@@ -28,6 +28,10 @@ type RequestFact struct {
 	Payload any
 }
 
+// RequestLease is the right to write to a request, for as long as it has not been
+// left to a person.
+func RequestLease(ref Ref) Lease { return Lease{Ref: ref, Fence: requestFence} }
+
 // requestFence is the number of the one claim that a request ever has.
 const requestFence = 1
 
@@ -54,7 +58,7 @@ func (q *Requests) Append(ctx context.Context, wait bool, facts ...RequestFact) 
 }
 
 func (q *Requests) append(ctx context.Context, tx Tx, f RequestFact) error {
-	l := Lease{Ref: Ref{Tenant: q.Tenant, Run: f.Run}, Fence: requestFence}
+	l := RequestLease(Ref{Tenant: q.Tenant, Run: f.Run})
 	e, err := NewEntry(f.Kind, 1, Structure, f.Payload)
 	if err != nil {
 		return err

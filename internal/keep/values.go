@@ -1,7 +1,8 @@
 // Package keep is what the door keeps in the journal beside its records, sealed:
-// what placeholders stand for.
+// what placeholders stand for, and answers that wait for a person.
 //
-//	govern.Values  ──► a secret of the journal for each placeholder of a conversation
+//	govern.Values     ──► a secret of the journal for each placeholder of a conversation
+//	govern.Approvals  ──► a question, and a secret that is the answer
 //
 // # Laws
 //

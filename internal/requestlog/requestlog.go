@@ -96,15 +96,34 @@ func (l *Log) before(records []govern.Record) (known bool, err error) {
 		l.open[id] = nil
 	}
 	pending, known := l.open[id]
-	for _, p := range pending {
-		if err := p.Err(); err != nil {
-			return known, fmt.Errorf("%w: %w", errBefore, err)
-		}
+	if err := lost(pending); err != nil {
+		return known, err
 	}
 	if _, ok := records[len(records)-1].Fact.(govern.Settled); ok {
 		delete(l.open, id)
 	}
 	return known, nil
+}
+
+// Leave gives a request up to whoever goes on with its record: what was said of it
+// so far is durable with the store's next commit. It fails if something of that was
+// not kept.
+func (l *Log) Leave(run string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := lost(l.open[run])
+	delete(l.open, run)
+	return err
+}
+
+// lost says what of earlier facts was not kept; nil while nothing is known to be.
+func lost(pending []*journal.Pending) error {
+	for _, p := range pending {
+		if err := p.Err(); err != nil {
+			return fmt.Errorf("%w: %w", errBefore, err)
+		}
+	}
+	return nil
 }
 
 // after notes what was not waited for, of a request that has not ended.
