@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -115,7 +116,7 @@ func (c *decisionFlags) decide(w *world, state journal.QuestionState, text strin
 	if err := fits(q, state); err != nil {
 		return err
 	}
-	if err := c.consent(w, q, state); err != nil {
+	if err := c.consent(ctx, w, store, q, state); err != nil {
 		return err
 	}
 	decided, err := record(ctx, w, store, q, approval.Decision{ID: q.ID, Digest: q.Digest, State: state, By: by, Text: text})
@@ -153,7 +154,9 @@ func record(ctx context.Context, w *world, store journal.Store, q journal.Questi
 	if err != nil {
 		return api.Approval{}, err
 	}
-	nobody(w, q.Run)
+	if run, err := store.Run(ctx, q.Ref); err != nil || !run.Status.Terminal() {
+		nobody(w, q.Run)
+	}
 	return api.ApprovalOf(decided), nil
 }
 
@@ -161,7 +164,7 @@ func record(ctx context.Context, w *world, store journal.Store, q journal.Questi
 const minDigest = 16
 
 // consent sees that who decides has seen what is decided.
-func (c *decisionFlags) consent(w *world, q journal.Question, state journal.QuestionState) error {
+func (c *decisionFlags) consent(ctx context.Context, w *world, store journal.Reader, q journal.Question, state journal.QuestionState) error {
 	digest := hex.EncodeToString(q.Digest[:])
 	if c.Digest != "" {
 		if len(c.Digest) < minDigest {
@@ -173,6 +176,7 @@ func (c *decisionFlags) consent(w *world, q journal.Question, state journal.Ques
 		return nil
 	}
 	showQuestion(w, api.ApprovalOf(q))
+	showWithheld(ctx, w, store, q)
 	verb := map[journal.QuestionState]string{
 		journal.QuestionApproved: "approve", journal.QuestionDenied: "deny", journal.QuestionAnswered: "answer",
 	}[state]
@@ -207,6 +211,34 @@ func showQuestion(w *world, a api.Approval) {
 	w.voice.sayf("digest %s", a.Digest)
 	if !a.Expires.IsZero() {
 		w.voice.sayf("without a decision it is denied at %s", a.Expires.Format(time.RFC3339))
+	}
+}
+
+// mostWithheld is how much of a withheld answer a terminal shows, in bytes.
+const mostWithheld = 8 << 10
+
+// showWithheld shows the answer that a question is about, as its caller would get it.
+func showWithheld(ctx context.Context, w *world, store journal.Reader, q journal.Question) {
+	if q.About != approval.AboutAnswer || q.State != journal.QuestionPending {
+		return
+	}
+	a, err := approval.ReadAnswer(ctx, store, q.Tenant, q.ID)
+	if errors.Is(err, journal.ErrNotFound) {
+		return // of an agent's run
+	}
+	if err != nil {
+		w.voice.sayf("the answer cannot be shown: %v", err)
+		return
+	}
+	w.voice.sayf("the answer, as it leaves once it is approved (%d bytes):", len(a.Body))
+	for line := range strings.Lines(string(a.Body[:min(len(a.Body), mostWithheld)])) {
+		fmt.Fprintf(w.voice.w, "    %s\n", diag.Line(strings.TrimRight(line, "\n")))
+	}
+	if len(a.Body) > mostWithheld {
+		w.voice.sayf("and %d bytes more: GET /v1/approvals/%s/withheld", len(a.Body)-mostWithheld, q.ID)
+	}
+	if a.Denied != "" {
+		w.voice.sayf("it cannot be approved: %s denies in it", a.Denied)
 	}
 }
 

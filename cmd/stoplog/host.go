@@ -26,6 +26,7 @@ import (
 	"github.com/stoplog/stoplog/internal/flow"
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/journal/sqlite"
+	"github.com/stoplog/stoplog/internal/keep"
 	"github.com/stoplog/stoplog/internal/seal"
 )
 
@@ -135,6 +136,9 @@ func (h *host) handler(agents house) *api.Server {
 	}
 	if limited, ok := agents.(interface{ Envelopes() []budget.Envelope }); ok {
 		options.Envelopes = limited.Envelopes()
+	}
+	if k, ok := agents.(interface{ Withheld() *keep.Answers }); ok {
+		options.Answers = given{k.Withheld()}
 	}
 	return api.New(options)
 }

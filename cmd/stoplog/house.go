@@ -44,6 +44,9 @@ type home struct {
 // Playbooks is the host of playbooks.
 func (h home) Playbooks() *flow.Host { return h.flow }
 
+// Withheld are the answers that wait for a person.
+func (h home) Withheld() *keep.Answers { return h.answers }
+
 // close closes what the home has open, once nothing passes its door.
 func (h home) close() error {
 	h.book.Close()

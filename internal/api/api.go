@@ -14,6 +14,8 @@
 //	POST /v1/approvals/{id}/approve     yes
 //	POST /v1/approvals/{id}/deny        no
 //	POST /v1/approvals/{id}/answer      words, where the model asked for them
+//	GET  /v1/approvals/{id}/answer      the answer that was withheld, once it is approved, to who asked for it
+//	GET  /v1/approvals/{id}/withheld    the same before that, to who may decide
 //
 // # Laws
 //
@@ -86,6 +88,8 @@ type Options struct {
 	// Ledger and Envelopes are the budgets; a nil Ledger: there are none to show.
 	Ledger    budget.Ledger
 	Envelopes []budget.Envelope
+	// Answers gives out answers that were withheld; nil: there are none.
+	Answers Answers
 	// Live gives text sooner than the store has it; nil: streams wait for the store.
 	Live chat.Live
 	// Heartbeat is how long a stream is silent; 0 is 15 seconds.
@@ -174,6 +178,8 @@ func (s *Server) routes() []route {
 		{auth.Decide, "POST", "/v1/approvals/{id}/approve", s.decide(journal.QuestionApproved)},
 		{auth.Decide, "POST", "/v1/approvals/{id}/deny", s.decide(journal.QuestionDenied)},
 		{auth.Decide, "POST", "/v1/approvals/{id}/answer", s.decide(journal.QuestionAnswered)},
+		{auth.CallModels, "GET", "/v1/approvals/{id}/answer", s.giveAnswer},
+		{auth.Decide, "GET", "/v1/approvals/{id}/withheld", s.showWithheld},
 	}
 }
 

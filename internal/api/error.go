@@ -68,6 +68,7 @@ var causes = []struct {
 	{chat.ErrNoModel, BadRequest},
 	{chat.ErrBusy, Busy},
 	{approval.ErrNotShown, NotShown},
+	{approval.ErrUnapprovable, NotTaken},
 	{approval.ErrSecondPerson, Forbidden},
 	{approval.ErrNoName, BadRequest},
 }

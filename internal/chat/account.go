@@ -107,6 +107,16 @@ func entry(rec journal.Record, before run.State) (Entry, bool, error) {
 		e.Step = before.Step.Number
 		e.Text = sayVerdict(v)
 		return e, true, nil
+	case rec.Kind == journal.RequestWithheld:
+		var v journal.Withheld
+		if err := rec.Decode(&v); err != nil {
+			return e, false, err
+		}
+		e.Text = fmt.Sprintf("the rest of the answer was withheld by %s, rule %s, and waits for a person: %s", v.Guard, v.Rule, v.Approval)
+		if v.Denied != "" {
+			e.Text += ", who can only deny it: " + v.Denied
+		}
+		return e, true, nil
 	case !isRun(rec.Kind):
 		return e, false, nil
 	}
