@@ -87,6 +87,8 @@ func TestRolesOfRoutes(t *testing.T) {
 		"POST /v1/approvals/{id}/approve approver admin",
 		"POST /v1/approvals/{id}/deny approver admin",
 		"POST /v1/approvals/{id}/answer approver admin",
+		"GET /v1/approvals/{id}/answer app operator admin",
+		"GET /v1/approvals/{id}/withheld approver admin",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
