@@ -24,13 +24,7 @@ var destructiveCheck = &CheckDoc{
 }
 
 func (l *linter) destructive(i int, run *Run) {
-	argv := make([]arg, len(run.Argv))
-	for n, w := range run.Argv {
-		argv[n] = arg{w.Value, !w.Expr}
-		if w.Expr {
-			argv[n].text = ""
-		}
-	}
+	argv := known(run.Argv)
 	why, at := destroys(argv), run.Span
 	if len(argv) > 0 {
 		at = run.Argv[0].Span

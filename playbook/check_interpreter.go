@@ -49,3 +49,6 @@ func interprets(name string) bool {
 	bare := strings.TrimRight(name, "0123456789.-")
 	return bare != name && slices.Contains(interpreters, bare)
 }
+
+// interpretsAs knows python3.12 for python.
+func interpretsAs(name, bare string) bool { return strings.TrimRight(name, "0123456789.-") == bare }

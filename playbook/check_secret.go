@@ -12,6 +12,7 @@ import (
 	"github.com/stoplog/stoplog/guard/match"
 	"github.com/stoplog/stoplog/guard/rules"
 	"github.com/stoplog/stoplog/internal/diag"
+	"github.com/stoplog/stoplog/internal/prompt"
 )
 
 // secretRules are compiled when a file is first read.
@@ -82,35 +83,51 @@ func (s *secretFinder) clean(found Findings) Findings {
 }
 
 var secretCheck = &CheckDoc{
-	ID: "secret", Summary: "a secret in the file", always: true,
-	Explain: `A playbook is read by everybody who reads the repository, and sent to models. The rules that screen streams (packs secrets and credentials) are run over the file; what they find is not shown. Replace the secret where it came from, and give the step a handle: a file that its scope may read, or a variable whose value comes from an input.`,
+	ID: "secret", Summary: "a secret in the file, or in a prompt", always: true,
+	Explain: `A playbook is read by everybody who reads the repository, and sent to models. The rules that screen streams (packs secrets and credentials) are run over the file and its prompts; what they find is not shown. Replace the secret where it came from, and give the step a handle: a file that its scope may read, or a variable whose value comes from an input.`,
 	run: func(l *linter) {
-		found, err := findSecrets(l.data)
-		if err != nil {
-			l.errorf(l.Span, "", "the file cannot be searched for secrets: %v", err)
-			return
-		}
-		where := newPlaces(l.File, l.data)
-		told := int64(0)
-		for i, f := range found {
-			end := f.End
-			if end < 0 || end > int64(len(l.data)) {
-				end = int64(len(l.data))
+		l.secretsIn(l.File, l.data)
+		told := map[*loaded]bool{}
+		for _, q := range l.questions() {
+			ref, err := prompt.ParseRef(q.ask.PromptRef.Value)
+			if l.lib.options.Tree == nil || err != nil {
+				continue
 			}
-			from, to := where.span(f.Start, end), where.span(end, end)
-			l.lib.secrets.note(l.File, from.Line, to.Line, l.data[f.Start:end])
-			if i == mostSecrets {
-				l.errorf(from, "", "%d more secrets", len(found)-i)
-				l.lib.secrets.hideAll = true
-				return
+			if found := l.lib.prompt(l.roots(), ref); !told[found] {
+				told[found] = true
+				l.secretsIn(found.file, found.data)
 			}
-			if f.Start < told {
-				continue // another rule's word for the same secret
-			}
-			told = end
-			l.errorf(from, "replace it where it came from, and read it from a file or an input", "a secret, by rule %s", f.Rule)
 		}
 	},
+}
+
+// secretsIn reports the secrets in a file.
+func (l *linter) secretsIn(file string, data []byte) {
+	where := newPlaces(file, data)
+	found, err := findSecrets(data)
+	if err != nil {
+		l.errorf(where.span(0, 0), "", "the file cannot be searched for secrets: %v", err)
+		return
+	}
+	told := int64(0)
+	for i, f := range found {
+		end := f.End
+		if end < 0 || end > int64(len(data)) {
+			end = int64(len(data))
+		}
+		from, to := where.span(f.Start, end), where.span(end, end)
+		l.lib.secrets.note(file, from.Line, to.Line, data[f.Start:end])
+		if i == mostSecrets {
+			l.errorf(from, "", "%d more secrets", len(found)-i)
+			l.lib.secrets.hideAll = true
+			return
+		}
+		if f.Start < told {
+			continue // another rule's word for the same secret
+		}
+		told = end
+		l.errorf(from, "replace it where it came from, and read it from a file or an input", "a secret, by rule %s", f.Rule)
+	}
 }
 
 // mostSecrets is how many are reported, each with its place. A file with more

@@ -20,7 +20,7 @@ var Checks = []*CheckDoc{
 	scopeRequiredCheck, capsRequiredCheck, outputRequiredCheck, outputSchemaCheck,
 	verdictMappedCheck, preferObserverCheck,
 	scopeEscapeCheck, safeWriteCheck, interpreterCheck, programCheck, environmentCheck,
-	reasonRequiredCheck, pauseRequiredCheck, destructiveCheck, repeatCheck, retryCheck,
+	reasonRequiredCheck, pauseRequiredCheck, destructiveCheck, codeCheck, repeatCheck, retryCheck,
 	needsCheck, gotoCheck, ceilingCheck, unreachableCheck,
 	playbookFileCheck, playbookCycleCheck, playbookInputsCheck,
 	expressionCheck,

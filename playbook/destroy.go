@@ -41,7 +41,7 @@ func destroysWithin(argv []arg, depth int) string {
 		}
 	}
 	for _, text := range c.shellTexts() {
-		if why := shellDestroys(text, depth-1); why != "" {
+		if why := shellDestroys(text.text, depth-1); why != "" {
 			return why
 		}
 	}

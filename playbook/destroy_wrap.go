@@ -120,14 +120,15 @@ func containerRuns(c command) (inner [][]arg) {
 
 var shells = []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish"}
 
-// shellTexts gives the texts that a command has a shell read.
-func (c command) shellTexts() (texts []string) {
+// shellTexts gives the texts that a command has a shell read. One that is not
+// known as a whole has what is known of it.
+func (c command) shellTexts() (texts []arg) {
 	join := func(args []arg) {
-		words := make([]string, len(args))
+		words, known := make([]string, len(args)), true
 		for i, a := range args {
-			words[i] = a.text
+			words[i], known = a.text, known && a.known
 		}
-		texts = append(texts, strings.Join(words, " "))
+		texts = append(texts, arg{strings.Join(words, " "), known})
 	}
 	switch {
 	case slices.Contains(shells, c.name):
@@ -136,16 +137,14 @@ func (c command) shellTexts() (texts []string) {
 			if len(a.text) > 1 && a.text[0] == '-' && a.text[1] != '-' && strings.Contains(a.text, "c") {
 				for _, b := range c.args[i+1:] {
 					if !strings.HasPrefix(b.text, "-") {
-						texts = append(texts, b.text)
+						texts = append(texts, b)
 						break
 					}
 				}
 			}
 		}
 	case c.name == "su" || c.name == "script" || c.name == "runuser":
-		for _, v := range c.value("-c", "--command") {
-			texts = append(texts, v.text)
-		}
+		texts = append(texts, c.value("-c", "--command")...)
 	case c.name == "eval" || c.name == "watch" || c.name == "parallel":
 		join(c.args)
 	case c.name == "ssh":
@@ -163,9 +162,7 @@ func (c command) shellTexts() (texts []string) {
 			join(args[1:])
 		}
 	case c.name == "env":
-		for _, v := range c.value("-S", "--split-string") {
-			texts = append(texts, v.text)
-		}
+		texts = append(texts, c.value("-S", "--split-string")...)
 	}
 	return texts
 }

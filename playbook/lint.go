@@ -107,6 +107,8 @@ type book struct {
 
 // loaded is a prompt that was looked for.
 type loaded struct {
+	file   string // as it is named in messages
+	data   []byte
 	prompt *prompt.Prompt
 	corpus string
 	err    error
@@ -173,7 +175,8 @@ func (lib *library) prompt(roots []string, ref prompt.Ref) *loaded {
 		l.err = fmt.Errorf("read prompt %s: %w", ref, err)
 		return l
 	}
-	l.prompt, l.err = prompt.Parse(lib.prefix+file, data)
+	l.file, l.data = lib.prefix+file, data
+	l.prompt, l.err = prompt.Parse(l.file, data)
 	return l
 }
 
@@ -195,7 +198,7 @@ type linter struct {
 // report adds a finding of the check that runs.
 func (l *linter) report(s Severity, at Span, hint, format string, args ...any) {
 	d := diag.Diagnostic{Span: at, Message: fmt.Sprintf(format, args...), Hint: hint}
-	if 0 < at.Line && at.Line <= len(l.lines) {
+	if at.File == l.File && 0 < at.Line && at.Line <= len(l.lines) {
 		d.Source = l.lines[at.Line-1]
 	}
 	l.found = append(l.found, Finding{Check: l.check.ID, Severity: s, Diagnostic: d})

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stoplog/stoplog/internal/diag"
 )
@@ -107,6 +108,32 @@ func TestErr(t *testing.T) {
 		if !covered[c.ID] {
 			t.Errorf("no playbook of testdata/err meets check %s", c.ID)
 		}
+	}
+}
+
+// A secret in a prompt is found there, and neither its line nor the mistake
+// beside it repeats it.
+func TestSecretInAPrompt(t *testing.T) {
+	token := "ghp_" + "x7Jk2Qp9Lm4Rt6Vw8Yz1Bc3Df5Gh0Ns2Aa4E"
+	tree := fstest.MapFS{
+		"prompts/gate@v1.md": {Data: []byte("---\nmodel: claude-sonnet-4-5@20250929\ninputs: {log: string}\n---\nUse " + token + " and {{" + token + "}}\n")},
+	}
+	const text = "playbook: p\nsteps:\n  - {id: a, type: agent, model: claude-sonnet-4-5@20250929, prompt_ref: gate.md@v1}\n"
+	_, found := Lint("p.yaml", []byte(text), Options{Tree: tree})
+	secrets := 0
+	for _, f := range found {
+		if f.Check == secretCheck.ID {
+			secrets++
+			if f.File != "prompts/gate@v1.md" || f.Line != 5 {
+				t.Errorf("the secret is said to be at %s", f.Pos)
+			}
+		}
+		if strings.Contains(fmt.Sprint(f), token) {
+			t.Errorf("what was found is shown: %+v", f)
+		}
+	}
+	if secrets == 0 {
+		t.Errorf("nothing is found: %v", found)
 	}
 }
 
