@@ -118,6 +118,7 @@ var rooms = map[string]room{
 		"internal/approval", "internal/auth", "internal/budget", "internal/chat", "internal/diag", "internal/journal", "internal/run", "internal/sse",
 	}},
 
+	"internal/notify":     {},
 	"internal/flow/steps": {rooms: []string{"internal/run", "internal/signal"}},
 	"internal/flow": {
 		rooms: []string{
@@ -143,7 +144,7 @@ var rooms = map[string]room{
 			"internal/agent", "internal/allowance", "internal/api", "internal/approval", "internal/auth", "internal/budget", "internal/cassette", "internal/chat", "internal/config",
 			"internal/diag", "internal/dial", "internal/engine", "internal/engine/deferred", "internal/flow", "internal/flow/claude",
 			"internal/flow/steps", "internal/gateway", "internal/journal",
-			"internal/journal/sqlite", "internal/keep", "internal/prompt", "internal/requestlog", "internal/run", "internal/sandbox", "internal/seal", "internal/signal", "internal/sse",
+			"internal/journal/sqlite", "internal/keep", "internal/notify", "internal/prompt", "internal/requestlog", "internal/run", "internal/sandbox", "internal/seal", "internal/signal", "internal/sse",
 			"internal/wire", "playbook",
 		},
 		modules: []string{"github.com/alecthomas/kong", "github.com/riverqueue/river/riverdriver/riversqlite", "github.com/mattn/go-isatty"},

@@ -246,6 +246,11 @@
 // What the door says about its requests, in the journal: each request is a run
 // with a log of its own, held under the engine's name until it is settled.
 //
+// # Package internal/notify
+//
+// Tickets: kept in an outbox on disk until every sink (a folder, GitHub, a webhook,
+// a command) has them; the same trouble in the same place is one.
+//
 // # Package internal/flow/steps
 //
 // A playbook at work as a function: steps that follow on each other, are tried

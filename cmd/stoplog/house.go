@@ -22,6 +22,7 @@ import (
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/journal/sqlite"
 	"github.com/stoplog/stoplog/internal/keep"
+	"github.com/stoplog/stoplog/internal/notify"
 	"github.com/stoplog/stoplog/internal/requestlog"
 	loop "github.com/stoplog/stoplog/internal/run"
 	"github.com/stoplog/stoplog/internal/signal"
@@ -39,6 +40,8 @@ type home struct {
 	purse   *budget.Purse
 	tapes   *cassette.Recorder // nil where nothing is recorded
 	flow    *flow.Host
+	// outbox keeps tickets; nil: there are none.
+	outbox *notify.Outbox
 }
 
 // Playbooks is the host of playbooks.
@@ -51,6 +54,11 @@ func (h home) Withheld() *keep.Answers { return h.answers }
 func (h home) close() error {
 	h.book.Close()
 	err := h.door.Close()
+	if h.outbox != nil {
+		ctx, stop := context.WithTimeout(context.Background(), closeIn)
+		h.outbox.Close(ctx)
+		stop()
+	}
 	if h.tapes != nil {
 		h.tapes.Close()
 	}
@@ -136,8 +144,11 @@ func openHome(w *world, conf *config.Config, store *sqlite.Store, tapes func(key
 	if h.Agents, err = agent.New(h.door, store, workdir, profiles...); err != nil {
 		return home{}, errors.Join(err, h.close())
 	}
-	if h.flow, err = openPlaybooks(store, h.Agents, h.door); err != nil {
-		return home{}, errors.Join(err, h.door.Close())
+	if h.outbox, err = openTickets(w, conf, store); err == nil {
+		h.flow, err = openPlaybooks(store, h.Agents, h.door, tickets{h.outbox})
+	}
+	if err != nil {
+		return home{}, errors.Join(err, h.close())
 	}
 	return h, nil
 }

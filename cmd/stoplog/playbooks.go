@@ -19,13 +19,13 @@ import (
 
 // openPlaybooks makes a host of playbooks under the profiles that there are. Its
 // steps do not see the folder of the journal.
-func openPlaybooks(store *sqlite.Store, agents *agent.Agents, door http.RoundTripper) (*flow.Host, error) {
+func openPlaybooks(store *sqlite.Store, agents *agent.Agents, door http.RoundTripper, t flow.Tickets) (*flow.Host, error) {
 	deny := []string{filepath.Dir(store.Path())}
 	reach := func(hosts []string) func(context.Context, string, string) (net.Conn, error) {
 		return dial.Hosts(hosts...)
 	}
 	return flow.New(flow.Options{
-		Store: store, Run: sandbox.Run, Deny: deny, Dial: dial.Hosts,
+		Store: store, Run: sandbox.Run, Deny: deny, Dial: dial.Hosts, Tickets: t,
 		Judge:    &claude.Driver{Door: door, Deny: deny, Dial: reach},
 		Profiles: func(name string) (flow.Profile, error) { return flowProfile(agents, name) },
 	})

@@ -71,6 +71,8 @@ type Config struct {
 	Budgets []budget.Envelope
 	// Prices are the file's own; they come before those of [budget.List].
 	Prices budget.Prices
+	// Tickets says where what observers find odd goes.
+	Tickets Tickets
 	// Warnings are what a person should see at start-up, with its place.
 	Warnings diag.List
 }

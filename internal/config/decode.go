@@ -38,6 +38,7 @@ type (
 
 		store     at[string]
 		seal      sealDecl
+		tickets   ticketsDecl
 		maxBody   at[int64]
 		upstreams []upstreamDecl
 		guards    []guardDecl
@@ -111,6 +112,9 @@ func (d decoder) document(root node) document {
 			doc.store = d.text(m.Value, m.Key)
 		case "seal":
 			doc.seal = d.seal(m.Value)
+			doc.seal = d.seal(m.value)
+		case "tickets":
+			doc.tickets = d.tickets(m.value)
 		case "rules":
 			doc.rules = d.texts(m.Value, m.Key)
 		case "max_body_bytes":

@@ -14,6 +14,10 @@ type Secrets struct {
 	Keys    map[string]string            // by upstream
 	Headers map[string]map[string]string // by upstream and name
 	Proxies map[string]string            // by upstream
+	GitHub  string                       // the token that opens tickets
+	Webhook string                       // the secret that signs tickets
+	// WebhookURL is where tickets are posted.
+	WebhookURL string
 	// Literals are the values that guards look for, by guard.
 	Literals map[string][]Literal
 }
@@ -39,6 +43,18 @@ func (c *Config) ReadSecrets(getenv func(string) string) (Secrets, error) {
 			return
 		}
 		keep(value)
+	}
+	if g := c.Tickets.GitHub; g != nil {
+		read(g.Token, "tickets have no token for github", func(v string) { found.GitHub = v })
+	}
+	if h := c.Tickets.Webhook; h != nil {
+		read(h.URL, "tickets have no address for the webhook", func(v string) {
+			if err := CheckAddress(v); err != nil {
+				r.errorf(h.URL.At, "", "tickets have no address for the webhook: it is %v", err)
+			}
+			found.WebhookURL = v
+		})
+		read(h.Secret, "tickets have no secret for the webhook", func(v string) { found.Webhook = v })
 	}
 	for _, u := range c.Upstreams {
 		read(u.Key, fmt.Sprintf("upstream %q has no key", u.Name), func(v string) { found.Keys[u.Name] = v })

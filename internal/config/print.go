@@ -105,6 +105,9 @@ func (c *Config) printed() object {
 	if p := c.printedPrices(); len(p) > 0 {
 		o = append(o, field{"prices", p})
 	}
+	if t := c.printedTickets(); len(t) > 0 {
+		o = append(o, field{"tickets", t})
+	}
 	return o
 }
 

@@ -30,6 +30,7 @@ func resolve(r *reader, doc document) *Config {
 		c.Store = s.store()
 	}
 	c.Seal = s.sealKey(doc.seal)
+	c.Tickets = s.tickets(doc.tickets)
 	if doc.maxBody.set {
 		c.MaxBodyBytes = doc.maxBody.value
 	}

@@ -20,7 +20,7 @@ type shape struct {
 var (
 	fileShape = shape{
 		what: "the file", path: "the top level",
-		keys: []string{"version", "listen", "require_keys", "tls", "store", "seal", "max_body_bytes", "rules", "upstreams", "guards", "profiles", "gateway", "budgets", "prices"},
+		keys: []string{"version", "listen", "require_keys", "tls", "store", "seal", "max_body_bytes", "rules", "upstreams", "guards", "profiles", "gateway", "budgets", "prices", "tickets"},
 	}
 	tlsShape = shape{
 		what: "tls", path: "tls",
@@ -99,7 +99,7 @@ var (
 		keys: []string{"id", "pattern", "group", "validators", "severity", "verdict", "match", "no_match"},
 	}
 	// shapes are those of a configuration.
-	shapes = []shape{fileShape, tlsShape, upstreamShape, keyShape, timeoutsShape, azureShape, guardShape, profileShape, ceilingsShape, limitsShape, approvalsShape, sealShape, gatewayShape, budgetsShape, limitShape, priceShape}
+	shapes = []shape{fileShape, tlsShape, upstreamShape, keyShape, timeoutsShape, azureShape, guardShape, profileShape, ceilingsShape, limitsShape, approvalsShape, sealShape, gatewayShape, budgetsShape, limitShape, priceShape, ticketsShape, githubShape, webhookShape}
 )
 
 // members gives those members of a mapping that its shape knows, each key once,
