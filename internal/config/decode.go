@@ -112,9 +112,8 @@ func (d decoder) document(root node) document {
 			doc.store = d.text(m.Value, m.Key)
 		case "seal":
 			doc.seal = d.seal(m.Value)
-			doc.seal = d.seal(m.value)
 		case "tickets":
-			doc.tickets = d.tickets(m.value)
+			doc.tickets = d.tickets(m.Value)
 		case "rules":
 			doc.rules = d.texts(m.Value, m.Key)
 		case "max_body_bytes":

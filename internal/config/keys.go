@@ -50,7 +50,7 @@ func (c *Config) ReadSecrets(getenv func(string) string) (Secrets, error) {
 	if h := c.Tickets.Webhook; h != nil {
 		read(h.URL, "tickets have no address for the webhook", func(v string) {
 			if err := CheckAddress(v); err != nil {
-				r.errorf(h.URL.At, "", "tickets have no address for the webhook: it is %v", err)
+				r.Errorf(h.URL.At, "", "tickets have no address for the webhook: it is %v", err)
 			}
 			found.WebhookURL = v
 		})

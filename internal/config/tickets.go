@@ -51,33 +51,33 @@ var (
 func (d decoder) tickets(n node) (t ticketsDecl) {
 	members, _ := d.members(n, ticketsShape)
 	for _, m := range members {
-		switch m.key {
+		switch m.Key {
 		case "folder":
-			t.folder = d.text(m.value, m.key)
+			t.folder = d.text(m.Value, m.Key)
 		case "command":
-			t.command = d.words(m.value, m.key)
+			t.command = d.words(m.Value, m.Key)
 		case "github":
-			within, flawed := d.members(m.value, githubShape)
-			t.github = at[bool]{!flawed, m.value.span, true}
+			within, flawed := d.members(m.Value, githubShape)
+			t.github = at[bool]{!flawed, m.Value.Span, true}
 			for _, m := range within {
-				switch m.key {
+				switch m.Key {
 				case "repo":
-					t.repo = d.text(m.value, m.key)
+					t.repo = d.text(m.Value, m.Key)
 				case "api":
-					t.api = d.text(m.value, m.key)
+					t.api = d.text(m.Value, m.Key)
 				case "token":
-					t.token = d.key(m.value)
+					t.token = d.key(m.Value)
 				}
 			}
 		case "webhook":
-			within, flawed := d.members(m.value, webhookShape)
-			t.webhook = at[bool]{!flawed, m.value.span, true}
+			within, flawed := d.members(m.Value, webhookShape)
+			t.webhook = at[bool]{!flawed, m.Value.Span, true}
 			for _, m := range within {
-				switch m.key {
+				switch m.Key {
 				case "url":
-					t.url = d.key(m.value)
+					t.url = d.key(m.Value)
 				case "secret":
-					t.secret = d.key(m.value)
+					t.secret = d.key(m.Value)
 				}
 			}
 		}
@@ -100,13 +100,13 @@ func (s *resolver) tickets(d ticketsDecl) (t Tickets) {
 		switch {
 		case !d.github.value:
 		case !repoName.MatchString(d.repo.value):
-			s.errorf(d.github.span, "write repo: OWNER/NAME", "github names no repository")
+			s.Errorf(d.github.span, "write repo: OWNER/NAME", "github names no repository")
 		case !d.token.set:
-			s.errorf(d.github.span, "write token: env:GITHUB_TOKEN", "github has no token")
+			s.Errorf(d.github.span, "write token: env:GITHUB_TOKEN", "github has no token")
 		}
 		if d.api.set {
 			if err := CheckAddress(d.api.value); err != nil {
-				s.errorf(d.api.span, "write one such as "+GitHubAPI, "api is %v", err)
+				s.Errorf(d.api.span, "write one such as "+GitHubAPI, "api is %v", err)
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func (s *resolver) tickets(d ticketsDecl) (t Tickets) {
 		t.Webhook.URL, _ = s.reference(d.url)
 		t.Webhook.Secret, _ = s.reference(d.secret)
 		if d.webhook.value && !d.url.set {
-			s.errorf(d.webhook.span, "write url: env:NAME", "a webhook has no url")
+			s.Errorf(d.webhook.span, "write url: env:NAME", "a webhook has no url")
 		}
 	}
 	return t
