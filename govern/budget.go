@@ -159,6 +159,7 @@ func (c *call) reach(output int64) *budget.Refusal {
 
 // debit settles what was reserved, once, and says what a usage costs.
 func (c *call) debit(u wire.Usage) budget.Cost {
+	c.pass.Settle(budget.Usage(u).Tokens())
 	switch {
 	case c.reserved != nil:
 		return c.reserved.Settle(budget.Usage(u))

@@ -10,6 +10,9 @@ type Caller struct {
 	Team string `json:"team,omitempty"`
 	App  string `json:"app,omitempty"`
 	User string `json:"user,omitempty"`
+	// RequestsPerMinute and TokensPerMinute are what it may begin; 0 is no limit.
+	// They hold in each process for itself.
+	RequestsPerMinute, TokensPerMinute int64 `json:"-"`
 }
 
 type callerKey struct{}

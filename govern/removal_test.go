@@ -24,6 +24,7 @@ var callSites = []struct{ what, file, source, test string }{
 	{"headers that are not known stay behind", "http.go", "range returned", "TestHeaders"},
 	{"the list of models holds", "transport.go", "!c.profile.allows(asked.Model) {", "TestRedactedInput"},
 	{"spend is reserved before the call", "transport.go", "if refusal, err := c.reserve(); err != nil || refusal != nil {", "TestBudgetExceededBeforeTheCall"},
+	{"a key is held to its rate", "transport.go", "if refusal, err := c.begin(); err != nil || refusal != nil {", "TestRate"},
 	{"an answer's spend is followed", "stream.go", "b.call.reach(b.stream.Spent())", "TestBudgetRunsOutMidStream"},
 	{"what was reserved is settled", "transport.go", "s.Cost = c.debit(o.Usage)", "TestBudgetIsSettled"},
 	{"data goes where its class may", "transport.go", "allowed, more := c.judgeClass()", "TestEgress"},

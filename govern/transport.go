@@ -25,6 +25,7 @@ type Transport struct {
 	approvals Approvals
 	record    func(...Record) error
 	purse     *budget.Purse
+	rates     budget.Limiter
 	closers   []func() error
 	maxBody   int64
 }
@@ -40,6 +41,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return c.again(id)
 	}
 	if refusal, err := c.judgeRequest(); err != nil || refusal != nil {
+		return refusal, err
+	}
+	if refusal, err := c.begin(); err != nil || refusal != nil {
 		return refusal, err
 	}
 	if refusal, err := c.reserve(); err != nil || refusal != nil {
@@ -89,6 +93,7 @@ type call struct {
 	restore  *wire.Placeholders
 	request  string // a digest of what was asked, where an answer may be kept
 	reserved *budget.Reservation
+	pass     *budget.Pass
 	upstream *Upstream
 	watch    *Exchange
 	header   http.Header // of the upstream's answer, what of it may be passed on

@@ -48,5 +48,6 @@ func profilesOf(c auth.Caller, m Mount) []string {
 
 // callerOf is a caller as the door records it.
 func callerOf(c auth.Caller) govern.Caller {
-	return govern.Caller{Key: c.Key.ID, Name: c.Key.Name, Team: c.Key.Labels.Team, App: c.Key.Labels.App, User: c.Key.Labels.User}
+	return govern.Caller{Key: c.Key.ID, Name: c.Key.Name, Team: c.Key.Labels.Team, App: c.Key.Labels.App, User: c.Key.Labels.User,
+		RequestsPerMinute: c.Key.Limits.RequestsPerMinute, TokensPerMinute: c.Key.Limits.TokensPerMinute}
 }
