@@ -37,7 +37,8 @@
 // ([Lease]), what its calls held when they were last written down counts as
 // spent, marked as estimated, and the rest returns. What the calls took after
 // that is lost: they are written down within one commit of the ledger, so it is
-// what was reserved within about 10 ms, and never more than the block.
+// what was reserved within about 10 ms, and never more than the block: what its
+// calls held and twice what it kept ready.
 //
 // A process keeps a part of each envelope ready, 1/[ready] of its limit or what
 // its largest call reserved, and at most 1/[most]. An envelope may so refuse

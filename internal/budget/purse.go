@@ -195,12 +195,17 @@ func (p *Purse) touch(s *share, now time.Time) {
 // obtain holds an amount of every share, or of none.
 func (p *Purse) obtain(ctx context.Context, shares []*share, need Amount) *Refusal {
 	const tries = 3 // what came may have been taken by others
+	p.mu.Lock()
+	lacking := p.hold(shares, need)
+	p.mu.Unlock()
+	if lacking == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, p.patience)
 	defer cancel()
 	for try := 1; ; try++ {
 		p.mu.Lock()
-		lacking := p.hold(shares, need)
-		if lacking == nil {
+		if lacking = p.hold(shares, need); lacking == nil {
 			p.mu.Unlock()
 			return nil
 		}
