@@ -4,6 +4,8 @@
 //	openai-go, anthropic-sdk-go   in this process ┐
 //	openai, @anthropic-ai/sdk     ask.mjs in node ┴► tap ─► stoplog serve ─► cassette
 //
+//	claude                        stoplog run ─► sandbox ─► claude -p ─► the run's gate ─► a model that was written
+//
 // A client knows nothing of Stoplog but its address. What it hands its user is
 // compared with what the model's answer, judged as a whole, should have become;
 // the tap, a listener that passes bytes on and keeps a copy, tells how often the

@@ -73,6 +73,7 @@ func (q *question) spec(prompt string) (sandbox.Spec, error) {
 		return sandbox.Spec{}, err
 	}
 	s := sandbox.Spec{
+		Read: packageOf(program),
 		Argv: append([]string{program}, q.arguments()...),
 		Env:  append(env, settings(q.Model)...),
 		Scope: sandbox.Scope{
@@ -95,6 +96,21 @@ func (q *question) spec(prompt string) (sandbox.Spec, error) {
 		s.Env = append(s.Env, "NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1")
 	}
 	return s, nil
+}
+
+// packageOf is the folder of a program that npm has installed: it may be a script
+// that reads what lies beside it. A program that is one file needs none.
+func packageOf(program string) []string {
+	real, err := filepath.EvalSymlinks(program)
+	if err != nil {
+		return nil // the sandbox will say so
+	}
+	before, after, ok := strings.Cut(real, "/node_modules/@anthropic-ai/")
+	if !ok {
+		return nil
+	}
+	name, _, _ := strings.Cut(after, "/")
+	return []string{before + "/node_modules/@anthropic-ai/" + name}
 }
 
 // tools are those that the scope gives the program. With --bare there are no
