@@ -191,8 +191,11 @@ type linter struct {
 	check *CheckDoc
 	found Findings
 
+	// What several checks need is made once, when the first asks.
 	guards *guards
 	exprs  *language
+	asked  []question
+	looked bool // asked was made
 }
 
 // report adds a finding of the check that runs.
@@ -245,15 +248,24 @@ type question struct {
 }
 
 // questions gives all of them.
-func (l *linter) questions() (all []question) {
-	for _, s := range l.Steps {
-		q := question{step: s, scope: s.Scope, at: s.at(), flawed: s.flawed, what: fmt.Sprintf("step %q", s.ID.Value)}
+func (l *linter) questions() []question {
+	if !l.looked {
+		l.asked, l.looked = questionsOf(l.Steps), true
+	}
+	return l.asked
+}
+
+func questionsOf(steps []*Step) (all []question) {
+	for _, s := range steps {
+		q := question{step: s, scope: s.Scope, at: s.at(), flawed: s.flawed}
 		switch w := s.Work.(type) {
 		case *Claude:
 			q.ask, q.output = &w.Ask, w.Output
-			all = append(all, q)
 		case *Agent:
 			q.ask, q.output = &w.Ask, w.Output
+		}
+		if q.ask != nil {
+			q.what = fmt.Sprintf("step %q", s.ID.Value)
 			all = append(all, q)
 		}
 		if o := s.Observer; o != nil {

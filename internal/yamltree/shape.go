@@ -37,17 +37,33 @@ func (r *Reader) Members(n Node, s *Shape, all Shapes) (known []Member, flawed b
 
 // Unique leaves out the members whose key stood before, and reports them.
 func (r *Reader) Unique(members []Member) []Member {
-	first := make(map[string]diag.Span, len(members))
+	first := firstOf(members)
 	once := make([]Member, 0, len(members))
-	for _, m := range members {
-		if at, ok := first[m.Key]; ok {
-			r.Errorf(m.Span, "keep one", "key %q is set twice, first on line %d", m.Key, at.Line)
+	for i, m := range members {
+		if at := first(m.Key); at != i {
+			r.Errorf(m.Span, "keep one", "key %q is set twice, first on line %d", m.Key, members[at].Span.Line)
 			continue
 		}
-		first[m.Key] = m.Span
 		once = append(once, m)
 	}
 	return once
+}
+
+// firstOf gives the index of the first member of a key: by looking, where they
+// are few, which is nearly always; else by a map, so that many stay linear.
+func firstOf(members []Member) func(string) int {
+	if len(members) <= 16 {
+		return func(key string) int {
+			return slices.IndexFunc(members, func(m Member) bool { return m.Key == key })
+		}
+	}
+	index := make(map[string]int, len(members))
+	for i, m := range members {
+		if _, ok := index[m.Key]; !ok {
+			index[m.Key] = i
+		}
+	}
+	return func(key string) int { return index[key] }
 }
 
 // unknown reports a key that the shape does not have: misspelt, in the wrong
