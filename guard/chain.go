@@ -135,6 +135,21 @@ func (c *Chain) Waits() string {
 	return fmt.Sprintf("text waits only where it may become part of a finding, at most %d bytes", c.maxHold)
 }
 
+// Constant is implemented by guards that give one text, in one channel, the same
+// answer whenever they are asked: they look at nothing else, not at a clock, not
+// at a model. What such guards found nothing in need not be shown to them again.
+type Constant interface {
+	Constant() bool
+}
+
+// Constant reports whether all guards of the chain are.
+func (c *Chain) Constant() bool {
+	return !slices.ContainsFunc(c.members, func(m Member) bool {
+		g, ok := m.Guard.(Constant)
+		return !ok || !g.Constant()
+	})
+}
+
 // Members returns the chain's guards, enforcing ones first.
 func (c *Chain) Members() []Member { return slices.Clone(c.members) }
 

@@ -32,6 +32,10 @@ func (e *Engine) Open(context.Context, guard.Channel) guard.Screen {
 	return e.open()
 }
 
+// Constant implements [guard.Constant]: an engine is its rules, and they do not
+// change.
+func (e *Engine) Constant() bool { return true }
+
 // Strictest is the severest verdict that a finding of the engine can have.
 func (e *Engine) Strictest() guard.Verdict {
 	v := guard.Allow

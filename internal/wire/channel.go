@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -65,6 +66,7 @@ type judgement struct {
 	chain     *guard.Chain
 	side      guard.Side
 	decisions []Decision
+	found     int                 // findings, those that were decided before among them
 	seen      map[string]screened // strings that were screened whole, and what came of it
 	fields    []field             // by slot: what fields said last
 	outcome   outcome
@@ -335,6 +337,7 @@ func (c *channel) ready(to int64) bool {
 // decide notes a decision.
 func (j *judgement) decide(name string, d guard.Decision) {
 	j.decisions = append(j.decisions, Decision{Channel: name, Decision: d})
+	j.found++
 	if d.Mode == guard.Enforce && d.Verdict == guard.Redact {
 		j.outcome.redacted(name, d.Finding)
 	}
@@ -342,16 +345,18 @@ func (j *judgement) decide(name string, d guard.Decision) {
 
 // A screened text is what is to be done with it: nothing, edits, or a stop.
 type screened struct {
+	found       bool // anything, by any guard
 	edits       []edit
 	stop        *guard.Stop
 	guard, rule string // of the first finding that asks for either
 }
 
 // What is remembered of strings that were screened whole: ids and the like come
-// with every frame.
+// with every frame, and what was found in one is not found again in its copies.
 const (
 	maxSeen     = 64
-	maxSeenText = 256
+	maxFound    = 1024
+	maxSeenText = 256 // longer ones are remembered by their digest
 )
 
 // screen judges a text on its own. A text that comes again is judged, and its
@@ -360,7 +365,16 @@ func (j *judgement) screen(name string, text []byte) screened {
 	if len(text) == 0 {
 		return screened{}
 	}
-	if s, ok := j.seen[string(text)]; ok {
+	key := text
+	var digest [sha256.Size]byte
+	if len(text) > maxSeenText {
+		digest = sha256.Sum256(text)
+		key = digest[:]
+	}
+	if s, ok := j.seen[string(key)]; ok {
+		if s.found {
+			j.found++
+		}
 		return s
 	}
 	s := j.open(guard.Channel{Name: name, Side: j.side})
@@ -374,8 +388,8 @@ func (j *judgement) screen(name string, text []byte) screened {
 	}
 	out.stop = s.Stopped()
 	j.done(s)
-	if len(text) <= maxSeenText && len(j.seen) < maxSeen {
-		j.seen[string(text)] = out
+	if len(j.seen) < maxSeen || out.found && len(j.seen) < maxFound {
+		j.seen[string(key)] = out
 	}
 	return out
 }
@@ -383,6 +397,7 @@ func (j *judgement) screen(name string, text []byte) screened {
 // note adds to what is to be done with a text.
 func (j *judgement) note(out *screened, stand *standing, name string, st guard.Step) {
 	for _, d := range st.Decisions {
+		out.found = true
 		j.decide(name, d)
 		if out.rule == "" && d.Mode == guard.Enforce && d.Verdict > guard.Allow {
 			out.guard, out.rule = d.Guard, d.Rule

@@ -35,18 +35,19 @@ func TestFieldsPage(t *testing.T) {
 
 // kindMeanings say what happens to a field of each kind, for the page.
 var kindMeanings = [...]string{
-	Unknown: "no table names it: screened, and what is found is replaced",
-	Text:    "screened as a channel: what the field says over all events is one text",
-	JSON:    "a JSON document, in a string or as it is: its keys, strings and numbers, decoded, are a channel",
-	ID:      "at most 512 printable characters; screened whole, and a finding refuses the event",
-	Enum:    "at most 128 letters, digits, spaces and `_ . : - /`; screened whole, and a finding refuses the event",
-	Number:  "a JSON number; screened whole, and a finding refuses the event",
-	Opaque:  "passes untouched if it is base64 (or, where the role says so, a number or a `data:` URL); else it is as one that no table names",
-	Copy:    "repeats the event's text in pieces: dropped where it differs from it, or where the text changed",
-	Alt:     "an alternative to a copy: screened whole, and a finding drops the copies",
-	Bytes:   "the bytes of a copy or an alternative, as numbers",
-	Inner:   "a structure, or a literal, whose place is noted; a text in its place is as one that no table names",
-	Deltas:  "a structure whose fields are cut into deltas: those in it that no table names are channels too",
+	Unknown:  "no table names it: screened, and what is found is replaced",
+	Text:     "screened as a channel: what the field says over all events is one text",
+	JSON:     "a JSON document, in a string or as it is: its keys, strings and numbers, decoded, are a channel",
+	ID:       "at most 512 printable characters; screened whole, and a finding refuses the event",
+	Enum:     "at most 128 letters, digits, spaces and `_ . : - /`; screened whole, and a finding refuses the event",
+	Number:   "a JSON number; screened whole, and a finding refuses the event",
+	Opaque:   "passes untouched if it is base64 (or, where the role says so, a number or a `data:` URL); else it is as one that no table names",
+	Copy:     "repeats the event's text in pieces: dropped where it differs from it, or where the text changed",
+	Alt:      "an alternative to a copy: screened whole, and a finding drops the copies",
+	Bytes:    "the bytes of a copy or an alternative, as numbers",
+	Inner:    "a structure, or a literal, whose place is noted; a text in its place is as one that no table names",
+	Embedded: "an opaque field that holds a file of text in base64, by its media type: decoded, screened, and encoded again",
+	Deltas:   "a structure whose fields are cut into deltas: those in it that no table names are channels too",
 }
 
 func writeFieldsPage() []byte {

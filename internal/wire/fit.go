@@ -7,7 +7,10 @@ import "bytes"
 // opaque.
 func fit(doc []byte, leaves []leaf) {
 	for i := range leaves {
-		if l := &leaves[i]; l.kind != Unknown && !fits(doc, leaves, i) {
+		switch l := &leaves[i]; {
+		case l.kind == Opaque && l.token == '"' && embedded(doc, leaves, i):
+			l.kind = Embedded
+		case l.kind != Unknown && !fits(doc, leaves, i):
 			*l = *l.unknown()
 			l.node = nil
 		}
@@ -59,9 +62,24 @@ func opaque(doc []byte, leaves []leaf, i int) bool {
 		head, data, ok := bytes.Cut(text, []byte(";base64,"))
 		return ok && bytes.HasPrefix(head, []byte("data:")) && mediaType(head[len("data:"):]) && base64(data)
 	case "source":
-		return base64(text) && sourceType(doc, leaves, i) == "base64"
+		return base64(text) && sibling(doc, leaves, i, "type") == "base64"
 	}
 	return base64(text)
+}
+
+// embedded reports whether a leaf holds a file of text in base64.
+func embedded(doc []byte, leaves []leaf, i int) bool {
+	text := doc[leaves[i].from+1 : leaves[i].to-1]
+	switch leaves[i].node.channel {
+	case "data-url":
+		head, data, ok := bytes.Cut(text, []byte(";base64,"))
+		head, _, _ = bytes.Cut(bytes.TrimPrefix(head, []byte("data:")), []byte(";"))
+		return ok && !unreadable(bytes.ReplaceAll(head, []byte(`\/`), []byte("/"))) && base64(data)
+	case "source":
+		kind := sibling(doc, leaves, i, "media_type")
+		return kind != "" && !unreadable([]byte(kind)) && base64(text)
+	}
+	return false
 }
 
 // base64 reports whether text is written in one of base64's alphabets.
@@ -80,11 +98,11 @@ func mediaType(text []byte) bool {
 	return len(text) <= 64 && bytes.Count(text, []byte("/")) == 1 && base64(bytes.ReplaceAll(text, []byte("."), nil))
 }
 
-// sourceType is the member type beside the member data of a source. It is
-// looked for among its neighbours: a source has few members.
-func sourceType(doc []byte, leaves []leaf, i int) string {
+// sibling is a member beside the member data of a source. It is looked for among
+// its neighbours: a source has few members.
+func sibling(doc []byte, leaves []leaf, i int, name string) string {
 	const near = 8
-	want := leaves[i].node.parent.members["type"]
+	want := leaves[i].node.parent.members[name]
 	for _, l := range leaves[max(0, i-near):min(len(leaves), i+near)] {
 		if l.node == want && l.idx == leaves[i].idx && l.token == '"' {
 			return string(doc[l.from+1 : l.to-1])

@@ -84,6 +84,11 @@ type Options struct {
 	// Redacted is the outcome of the request itself where that was redacted: it
 	// names the whole where the answer has no finding of its own.
 	Redacted *Outcome
+	// Media says what of a request may be sent that no guard can read.
+	Media Media
+	// Clean remembers, for the chain alone, what of requests is clean; nil: all of
+	// each is judged.
+	Clean *Clean
 	// Stand says what stands for what is redacted in a request; nil: nothing does,
 	// and nothing comes back.
 	Stand Stand

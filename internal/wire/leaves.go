@@ -47,6 +47,8 @@ func (j *judgement) whole(doc []byte, l *leaf) (splice, error) {
 		return splice{}, nil
 	}
 	switch l.kind {
+	case Embedded:
+		return j.embedded(doc, l)
 	case ID, Enum, Number:
 		said := doc[l.from:l.to]
 		before := j.field(l.node)

@@ -44,8 +44,8 @@ func (f *Format) Request(opt Options, doc []byte) (*Request, error) {
 	if err := f.readable(b); err != nil {
 		return nil, err
 	}
-	if len(opt.Chain.Members()) > 0 {
-		b.screenRequest()
+	if stopped := b.judgeMedia(opt.Media); !stopped && len(opt.Chain.Members()) > 0 {
+		b.screenRequest(opt.Clean)
 	}
 	if f == OpenAIChat && r.Stream {
 		b.askUsage()
@@ -126,68 +126,6 @@ func (b *document) askUsage() {
 	case options.token == '{' && b.doc[options.from] == '{':
 		b.splices = append(b.splices, adding(b.doc, options.to, `"include_usage":true`))
 	}
-}
-
-// screenRequest judges every leaf, in order, until one may not be sent.
-func (b *document) screenRequest() {
-	role := ""
-	for _, l := range b.leaves {
-		if l.kind == Opaque || l.token == 'n' || l.token == 't' || l.token == 'f' || l.token == '{' && l.kind != JSON {
-			continue
-		}
-		if l.node != nil && l.node.channel == "role" {
-			role = string(b.content(b.doc, &l))
-		}
-		switch {
-		case l.kind == JSON, l.kind == Text && l.token == '"':
-			t := text{leaf: l, name: b.path(l), kind: guard.Text}
-			if l.kind == JSON {
-				t.kind = guard.ToolArgs
-			} else if role == "tool" {
-				t.kind = guard.ToolResult
-			}
-			if b.say([]text{t}) >= 0 {
-				return
-			}
-		default:
-			if !b.screenOther(l) {
-				return
-			}
-		}
-	}
-}
-
-// screenOther judges a leaf that is no text. In one that the provider acts on
-// nothing can be replaced.
-func (b *document) screenOther(l leaf) bool {
-	fixed := l.kind == ID || l.kind == Enum || l.kind == Number
-	if l.kind == Text || fixed && l.kind == Number && l.token == '"' {
-		l.kind, l.path, fixed = Unknown, l.node.path, false
-	}
-	if fixed {
-		l.path = l.node.path
-		r := b.screen(l.path, b.content(b.doc, &l))
-		if r.stop != nil || r.edits != nil {
-			stop := r.stop
-			if stop == nil {
-				stop = &guard.Stop{Verdict: guard.Deny, Guard: r.guard, Rule: r.rule}
-			}
-			b.outcome.stopped(l.path, stop)
-			return false
-		}
-		return true
-	}
-	sp, err := b.whole(b.doc, &l)
-	if err != nil {
-		if r, ok := err.(*errRefused); ok && r.stop != nil {
-			b.outcome.stopped(l.path, r.stop)
-		}
-		return false
-	}
-	if sp.to > 0 {
-		b.splices = append(b.splices, sp)
-	}
-	return true
 }
 
 // path is where a leaf stands, with the positions in arrays: messages/3/content.

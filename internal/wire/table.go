@@ -10,21 +10,22 @@ import (
 type Kind uint8
 
 const (
-	Unknown Kind = iota // no table names it: screened whole, or as a channel below a stream
-	Text                // screened as a channel
-	JSON                // a JSON document, in a string or as it is: its decoded projection is a channel
-	ID                  // printable ASCII without quotes, at most maxID bytes; screened whole
-	Enum                // letters, digits, spaces and _.:-/, at most maxEnum bytes; screened whole
-	Number              // a JSON number; screened whole
-	Opaque              // passes untouched where it is base64 (or what its role says)
-	Copy                // repeats the frame's text in pieces; dropped where they differ or the text changed
-	Alt                 // an alternative to a Copy: screened whole; a finding drops the Copy
-	Bytes               // the bytes of a Copy or Alt, as numbers
-	Inner               // a structure whose place is noted
-	Deltas              // a structure in which unknown strings are channels, cut like their siblings
+	Unknown  Kind = iota // no table names it: screened whole, or as a channel below a stream
+	Text                 // screened as a channel
+	JSON                 // a JSON document, in a string or as it is: its decoded projection is a channel
+	ID                   // printable ASCII without quotes, at most maxID bytes; screened whole
+	Enum                 // letters, digits, spaces and _.:-/, at most maxEnum bytes; screened whole
+	Number               // a JSON number; screened whole
+	Opaque               // passes untouched where it is base64 (or what its role says)
+	Copy                 // repeats the frame's text in pieces; dropped where they differ or the text changed
+	Alt                  // an alternative to a Copy: screened whole; a finding drops the Copy
+	Bytes                // the bytes of a Copy or Alt, as numbers
+	Inner                // a structure whose place is noted
+	Deltas               // a structure in which unknown strings are channels, cut like their siblings
+	Embedded             // no table says so: an opaque field that holds a file of text, in base64
 )
 
-var kindNames = [...]string{"unknown", "text", "json", "id", "enum", "number", "opaque", "copy", "alt", "bytes", "inner", "deltas"}
+var kindNames = [...]string{"unknown", "text", "json", "id", "enum", "number", "opaque", "copy", "alt", "bytes", "inner", "deltas", "embedded"}
 
 func (k Kind) String() string { return kindNames[k] }
 
