@@ -8,6 +8,7 @@ import (
 	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/internal/budget"
 	"github.com/stoplog/stoplog/internal/policy"
+	"github.com/stoplog/stoplog/internal/wire"
 )
 
 // Protocols that upstreams speak.
@@ -64,6 +65,9 @@ type Profile struct {
 	// Allowed is asked, when a text begins to be judged, for what people have
 	// allowed of what guards may find there; nil: nothing.
 	Allowed func() guard.Allowed
+	// Media says which parts of requests that no guard can read are not sent. What
+	// is sent of them is recorded.
+	Media Media
 	// Tools says which tools a session may call, by name. One that is not named
 	// is allowed if all it does is read, and needs approval if not.
 	Tools map[string]ToolRule
@@ -91,9 +95,13 @@ type Profile struct {
 	ReserveTokens int64
 }
 
+// Media are images, audio and files of no text; the zero value lets them pass.
+type Media struct{ NoImages, NoAudio, NoFiles bool }
+
 // profile is a Profile ready for use.
 type profile struct {
 	Profile
+	clean         *wire.Clean // what of requests is; nil where a guard may change its mind
 	input, output *guard.Chain
 	asks          bool // a guard of answers may ask for approval
 	// results judges what a session's tools say: what reversible guards redact goes
@@ -144,6 +152,9 @@ func Open(cfg Config) (*Transport, error) {
 			results:   guard.NewChain(guard.Options{MaxHold: p.MaxHold, Allowed: p.Allowed}, watched(p)...),
 			upstreams: map[string][]*Upstream{},
 			asks:      asks(p.Output),
+		}
+		if ready.input.Constant() {
+			ready.clean = &wire.Clean{}
 		}
 		for _, name := range p.Upstreams {
 			u := ups[name]

@@ -290,7 +290,7 @@ func (p *places) restore() (*wire.Placeholders, error) {
 func (c *call) judged() (*wire.Request, error) {
 	const tries = 16
 	for n := 1; ; n++ {
-		opt := wire.Options{Context: c.ctx, Chain: c.profile.input, Run: c.run}
+		opt := wire.Options{Context: c.ctx, Chain: c.profile.input, Run: c.run, Media: wire.Media(c.profile.Media), Clean: c.profile.clean}
 		c.places = c.newPlaces()
 		if c.places != nil {
 			opt.Stand = c.places

@@ -79,7 +79,7 @@ func openDoor(conf *config.Config, found config.Secrets, guards map[string]guard
 		cfg.Profiles = append(cfg.Profiles, govern.Profile{
 			Name: p.Name, Upstreams: p.Upstreams, Models: models, Tools: toolRules(p),
 			Input: members(guards, p.Input), Output: members(guards, p.Output), Reversible: reversible(p.Input), MaxHold: int64(p.MaxHoldBytes),
-			Allowed: book.For(p.Name), ReserveTokens: p.ReserveTokens,
+			Allowed: book.For(p.Name), ReserveTokens: p.ReserveTokens, Media: govern.Media(p.Media),
 			ToolClauses: toolClauses(p), Calls: callRules(p),
 			DataClass: classOf(p.DataClass), Ceilings: ceilings(p), ClassOf: classes,
 		})

@@ -143,6 +143,8 @@ type Profile struct {
 	// ReserveTokens are reserved for an answer to a request that does not say how
 	// long it may get; 0 is for the door to say.
 	ReserveTokens int64
+	// Media says which parts of requests that no guard can read are not sent.
+	Media Media
 	// MaxHoldBytes is how much text of a channel may wait; more is denied.
 	MaxHoldBytes int
 	// MaxRuleHoldBytes is the most that a rule of a guard that enforces may hold

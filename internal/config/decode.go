@@ -68,6 +68,7 @@ type (
 		name, extends, model, capture at[string]
 		upstreams, models             names
 		input, output                 []useDecl
+		media                         mediaDecl
 		maxHold, maxRuleHold          at[int64]
 		reserve                       at[int64]
 		budget                        limitDecl
@@ -236,6 +237,8 @@ func (d decoder) profile(name at[string], n node) profileDecl {
 			p.input = d.uses(m, reversible)
 		case "output":
 			p.output = d.uses(m)
+		case "media":
+			p.media = d.media(m.value)
 		case "max_hold_bytes":
 			p.maxHold = d.integer(m.Value, m.Key, 64, 64<<20)
 		case "max_rule_hold_bytes":

@@ -154,6 +154,9 @@ func (p Profile) printed() object {
 	if p.MaxRuleHoldBytes > 0 {
 		o = append(o, field{"max_rule_hold_bytes", int64(p.MaxRuleHoldBytes)})
 	}
+	if p.Media != (Media{}) {
+		o = append(o, field{"media", p.Media.printed()})
+	}
 	o = append(o, field{"capture", p.Capture})
 	if !p.Budget.None() {
 		o = append(o, field{"budget", printedLimit(p.Budget)})

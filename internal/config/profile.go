@@ -67,6 +67,7 @@ func (s *resolver) profile(d profileDecl, chain []string) Profile {
 	}
 	p.Input = s.uses(p, "input", p.Input, d.input)
 	p.Output = s.uses(p, "output", p.Output, d.output)
+	p.Media = d.media.over(p.Media)
 	if d.maxHold.set {
 		p.MaxHoldBytes = int(d.maxHold.value)
 	}

@@ -51,7 +51,7 @@ var (
 		keys: []string{
 			"extends", "upstream", "model", "models", "system", "tools", "input", "output",
 			"enforced_signals", "limits", "max_hold_bytes", "max_rule_hold_bytes", "capture", "approvals",
-			"budget", "reserve_tokens", "data_class", "ceilings", "calls",
+			"budget", "reserve_tokens", "data_class", "ceilings", "calls", "media",
 		},
 	}
 	ceilingsShape = shape{
@@ -78,6 +78,10 @@ var (
 		what: "limits", path: "profiles.NAME.limits",
 		keys: []string{"max_iterations", "timeout_seconds", "stall_limit", "malformed_limit", "tool_error_limit"},
 	}
+	mediaShape = shape{
+		what: "media", path: "profiles.NAME.media",
+		keys: []string{"images", "audio", "files"},
+	}
 	approvalsShape = shape{
 		what: "approvals", path: "profiles.NAME.approvals",
 		keys: []string{"expire", "second_person"},
@@ -99,7 +103,7 @@ var (
 		keys: []string{"id", "pattern", "group", "validators", "severity", "verdict", "match", "no_match"},
 	}
 	// shapes are those of a configuration.
-	shapes = []shape{fileShape, tlsShape, upstreamShape, keyShape, timeoutsShape, azureShape, guardShape, profileShape, ceilingsShape, limitsShape, approvalsShape, sealShape, gatewayShape, budgetsShape, limitShape, priceShape, ticketsShape, githubShape, webhookShape}
+	shapes = []shape{fileShape, tlsShape, upstreamShape, keyShape, timeoutsShape, azureShape, guardShape, profileShape, ceilingsShape, limitsShape, mediaShape, approvalsShape, sealShape, gatewayShape, budgetsShape, limitShape, priceShape, ticketsShape, githubShape, webhookShape}
 )
 
 // members gives those members of a mapping that its shape knows, each key once,
