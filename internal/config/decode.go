@@ -238,7 +238,7 @@ func (d decoder) profile(name at[string], n node) profileDecl {
 		case "output":
 			p.output = d.uses(m)
 		case "media":
-			p.media = d.media(m.value)
+			p.media = d.media(m.Value)
 		case "max_hold_bytes":
 			p.maxHold = d.integer(m.Value, m.Key, 64, 64<<20)
 		case "max_rule_hold_bytes":

@@ -13,8 +13,8 @@ const (
 func (d decoder) media(n node) (media mediaDecl) {
 	members, _ := d.members(n, mediaShape)
 	for _, m := range members {
-		said := d.oneOf(m.value, "media of a profile: "+m.key, mediaPass, mediaDeny)
-		switch m.key {
+		said := d.oneOf(m.Value, "media of a profile: "+m.Key, mediaPass, mediaDeny)
+		switch m.Key {
 		case "images":
 			media.images = said
 		case "audio":

@@ -63,7 +63,10 @@ func (f *Format) document(opt Options, doc []byte, name string, read func(*docum
 		}
 		return Verdict{Decisions: b.decisions, Outcome: b.outcome.result()}
 	}
-	out := applySplices(nil, doc, b.splices)
+	out := doc
+	if len(b.splices) > 0 {
+		out = applySplices(make([]byte, 0, len(doc)), doc, b.splices)
+	}
 	o := b.outcome.result()
 	if member := opt.told(o); member != nil {
 		out = withMember(out, member)

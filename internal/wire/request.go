@@ -53,7 +53,9 @@ func (f *Format) Request(opt Options, doc []byte) (*Request, error) {
 	r.Decisions, r.Outcome = b.decisions, b.outcome.result()
 	r.Outcome.Usage = Usage{Input: r.Tokens, Estimated: true}
 	if b.outcome.stop == nil {
-		r.Doc = applySplices(nil, doc, b.splices)
+		if r.Doc = doc; len(b.splices) > 0 {
+			r.Doc = applySplices(make([]byte, 0, len(doc)), doc, b.splices)
+		}
 	}
 	return r, nil
 }
