@@ -48,7 +48,10 @@ func readBody(req *http.Request, body io.Reader, most int64) ([]byte, *wire.Erro
 	case err != nil:
 		return nil, &wire.Error{Status: http.StatusBadRequest, Type: "invalid_request_error", Code: "invalid_encoding", Message: "the request " + err.Error()}
 	}
-	b, err := io.ReadAll(io.LimitReader(plain, most+1))
+	var read bytes.Buffer // it doubles as bytes come: what is announced need not
+	read.Grow(int(max(0, min(req.ContentLength+bytes.MinRead, 1<<16))))
+	_, err = read.ReadFrom(io.LimitReader(plain, most+1))
+	b := read.Bytes()
 	switch {
 	case int64(len(b)) > most:
 		return nil, tooLarge

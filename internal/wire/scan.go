@@ -340,7 +340,7 @@ func (s *scanner) array(n *node, stream bool) error {
 // str reads a string and reports whether it has escapes.
 func (s *scanner) str() (escaped bool, err error) {
 	doc := s.doc
-	for i := s.at + 1; i < len(doc); i++ {
+	for i := s.at + 1 + plainRun(doc[s.at+1:]); i < len(doc); i += 1 + plainRun(doc[i+1:]) {
 		switch c := doc[i]; {
 		case c == '"':
 			s.at = i + 1

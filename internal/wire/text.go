@@ -2,10 +2,33 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"sort"
 	"unicode/utf16"
 	"unicode/utf8"
 )
+
+// plainRun is how many bytes of b come before a quote, a backslash or a control
+// character. It looks at eight at once: in a byte less than its bound, and in none
+// but those behind one, the subtraction sets the highest bit.
+func plainRun(b []byte) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	n := 0
+	for ; len(b)-n >= 8; n += 8 {
+		v := binary.LittleEndian.Uint64(b[n:])
+		quote, slash := v^ones*'"', v^ones*'\\'
+		if hit := ((v-ones*' ')&^v | (quote-ones)&^quote | (slash-ones)&^slash) & highs; hit != 0 {
+			return n + bits.TrailingZeros64(hit)/8
+		}
+	}
+	for ; n < len(b); n++ {
+		if c := b[n]; c == '"' || c == '\\' || c < ' ' {
+			return n
+		}
+	}
+	return n
+}
 
 // escapeLen is the length of the escape that b starts with, 0 if it is none.
 func escapeLen(b []byte) int {
@@ -50,9 +73,9 @@ var simple = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n'
 // U+FFFD, as decoders have it.
 func unit(dst, b []byte) ([]byte, int) {
 	if b[0] != '\\' {
-		n := 1
-		for n < len(b) && b[n] != '\\' {
-			n++
+		n := bytes.IndexByte(b, '\\')
+		if n < 0 {
+			n = len(b)
 		}
 		return append(dst, b[:n]...), n
 	}
