@@ -223,6 +223,10 @@ type Observer struct {
 // late, malformed or over its budget. Where it is not mapped it means fail.
 const ObserverFailed = "observer_failed"
 
+// ObserverInputs are the inputs that the runtime gives an observer's prompt, where
+// it declares them: the events of a window, and what was said of those before.
+var ObserverInputs = []string{"events", "notes"}
+
 // Verdict is what a verdict's value leads to.
 type Verdict struct {
 	Value  Text

@@ -10,7 +10,7 @@ import (
 
 var promptInputsCheck = &CheckDoc{
 	ID: "prompt-inputs", Summary: "a step gives its prompt other inputs than it declares",
-	Explain: `A prompt declares its inputs in its front matter; the step gives each of them under with, and no other. An input that the prompt declares and does not use is a warning: the model would not see it.`,
+	Explain: `A prompt declares its inputs in its front matter; the step gives each of them under with, and no other; the runtime itself gives an observer what it reads, as events, and what it noted before, as notes. An input that the prompt declares and does not use is a warning: the model would not see it.`,
 	run: func(l *linter) {
 		for _, q := range l.questions() {
 			if p := l.promptOf(q); p != nil {
@@ -25,7 +25,12 @@ func (l *linter) matchInputs(q question, p *prompt.Prompt) {
 	for _, in := range p.Inputs {
 		declared = append(declared, in.Name.Value)
 	}
+	observes := q.observer != nil
 	for _, w := range q.ask.With {
+		if observes && slices.Contains(ObserverInputs, w.Name.Value) {
+			l.errorf(w.Name.Span, "remove it", "the runtime itself gives an observer %q", w.Name.Value)
+			continue
+		}
 		if !slices.Contains(declared, w.Name.Value) {
 			hint := "it declares " + list(declared)
 			if near := diag.Suggest(w.Name.Value, declared); near != "" {
@@ -37,6 +42,7 @@ func (l *linter) matchInputs(q question, p *prompt.Prompt) {
 	for _, in := range p.Inputs {
 		given := slices.ContainsFunc(q.ask.With, func(w Named) bool { return w.Name.Value == in.Name.Value })
 		switch {
+		case observes && slices.Contains(ObserverInputs, in.Name.Value):
 		case !given && !q.flawed:
 			l.errorf(q.ask.PromptRef.Span, "write with: {"+in.Name.Value+": EXPRESSION}", "%s does not give its prompt the input %q", q.what, in.Name.Value)
 		case given && !p.Uses(in.Name.Value):

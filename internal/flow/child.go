@@ -176,6 +176,9 @@ func (f *following) playbookResult(ctx context.Context, row journal.Run, r steps
 	usage := state.Usage
 	r.Usage = &usage
 	if r.State != steps.Passed {
+		if why := state.Then.Why; why != "" {
+			r.Why = fmt.Sprintf("%s (run %s)", why, row.Run)
+		}
 		return r, nil
 	}
 	s, err := open(state.Book)

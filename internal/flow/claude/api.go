@@ -33,6 +33,7 @@ func (q *question) askAPI(ctx context.Context, prompt string) Reading {
 		MaxTokens: int(min(left, llm.DefaultMaxTokens)),
 	}
 	ctx = govern.WithProfile(govern.WithParent(ctx, string(q.Run.Run)), q.Profile)
+	ctx = govern.WithScope(ctx, "playbook", q.Playbook)
 	q.turns++
 	id := fmt.Sprintf("answer %d", q.turns)
 	for event, err := range client.Ask(ctx, asked) {

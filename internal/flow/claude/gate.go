@@ -28,11 +28,13 @@ type gate struct {
 	door    http.RoundTripper
 	profile string
 	parent  string // the run that the calls are part of
-	pin     string
-	key     string
-	meter   *meter
-	active  func()                     // called when something passes
-	show    func(channel, text string) // what the model says; may be nil
+	// playbook is what pays for them, beside the profile and the model.
+	playbook string
+	pin      string
+	key      string
+	meter    *meter
+	active   func()                     // called when something passes
+	show     func(channel, text string) // what the model says; may be nil
 
 	mu    sync.Mutex
 	seen  Gate
@@ -89,7 +91,7 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
 	g.active()
-	ctx := govern.WithParent(r.Context(), g.parent)
+	ctx := govern.WithScope(govern.WithParent(r.Context(), g.parent), "playbook", g.playbook)
 	resp, err := g.door.RoundTrip(r.WithContext(govern.WithProfile(ctx, g.profile)))
 	if err != nil {
 		return nil, err
