@@ -29,7 +29,10 @@ import (
 	"github.com/stoplog/stoplog/internal/seal"
 )
 
-var protocols = []string{govern.OpenAI, govern.Anthropic}
+// responses is OpenAI's other way to answer.
+const responses = "responses"
+
+var protocols = []string{govern.OpenAI, responses, govern.Anthropic}
 
 // house is a door over a journal, and an upstream that gives one answer.
 type house struct {
@@ -113,12 +116,40 @@ func (h *house) says(protocol string, stream bool, texts ...string) {
 	whole, _ := json.Marshal(strings.Join(texts, ""))
 	var b bytes.Buffer
 	event := func(name, payload string) {
-		if protocol == govern.Anthropic {
+		if protocol != govern.OpenAI {
 			fmt.Fprintf(&b, "event: %s\n", name)
 		}
 		fmt.Fprintf(&b, "data: %s\n\n", payload)
 	}
 	switch {
+	case protocol == responses:
+		item := func(status, content string) string {
+			return fmt.Sprintf(`{"id":"msg_1","type":"message","status":%q,"role":"assistant","content":[%s]}`, status, content)
+		}
+		response := func(status, output string) string {
+			return fmt.Sprintf(`{"id":"resp_1","object":"response","created_at":1,"status":%q,"model":"m","output":[%s],"usage":{"input_tokens":7,"output_tokens":9,"total_tokens":16}}`, status, output)
+		}
+		part := fmt.Sprintf(`{"type":"output_text","text":%s,"annotations":[]}`, whole)
+		if !stream {
+			b.WriteString(response("completed", item("completed", part)))
+			break
+		}
+		n := 0
+		say := func(name, members string) {
+			event(name, fmt.Sprintf(`{"type":%q,"sequence_number":%d,%s}`, name, n, members))
+			n++
+		}
+		say("response.created", `"response":`+response("in_progress", ""))
+		say("response.output_item.added", `"output_index":0,"item":`+item("in_progress", ""))
+		say("response.content_part.added", `"item_id":"msg_1","output_index":0,"content_index":0,"part":{"type":"output_text","text":"","annotations":[]}`)
+		for _, text := range texts {
+			q, _ := json.Marshal(text)
+			say("response.output_text.delta", `"item_id":"msg_1","output_index":0,"content_index":0,"delta":`+string(q))
+		}
+		say("response.output_text.done", `"item_id":"msg_1","output_index":0,"content_index":0,"text":`+string(whole))
+		say("response.content_part.done", `"item_id":"msg_1","output_index":0,"content_index":0,"part":`+part)
+		say("response.output_item.done", `"output_index":0,"item":`+item("completed", part))
+		say("response.completed", `"response":`+response("completed", item("completed", part)))
 	case protocol == govern.OpenAI && stream:
 		for _, text := range texts {
 			q, _ := json.Marshal(text)
@@ -144,12 +175,15 @@ func (h *house) says(protocol string, stream bool, texts ...string) {
 	h.answer = b.Bytes()
 }
 
+// members are what the questions are in.
+var members = map[string]string{govern.OpenAI: "messages", responses: "input", govern.Anthropic: "messages"}
+
 // request is one to the door, with headers in pairs.
 func (h *house) request(protocol string, stream bool, question string, headers ...string) *http.Request {
 	h.Helper()
-	path := map[string]string{govern.OpenAI: "/v1/chat/completions", govern.Anthropic: "/v1/messages"}[protocol]
+	path := map[string]string{govern.OpenAI: "/v1/chat/completions", responses: "/v1/responses", govern.Anthropic: "/v1/messages"}[protocol]
 	req, err := http.NewRequestWithContext(h.Context(), "POST", "http://x.invalid"+path,
-		strings.NewReader(fmt.Sprintf(`{"model":"m","stream":%v,"messages":[{"role":"user","content":%q}]}`, stream, question)))
+		strings.NewReader(fmt.Sprintf(`{"model":"m","stream":%v,"%s":[{"role":"user","content":%q}]}`, stream, members[protocol], question)))
 	if err != nil {
 		h.Fatal(err)
 	}
