@@ -109,7 +109,7 @@ var rooms = map[string]room{
 	"internal/keep":       {rooms: []string{"govern", "internal/approval", "internal/journal"}},
 	"internal/agent": {
 		rooms: []string{
-			"govern", "guard", "internal/chat", "internal/engine", "internal/journal", "internal/llm", "internal/run",
+			"govern", "guard", "internal/approval", "internal/chat", "internal/engine", "internal/journal", "internal/llm", "internal/run",
 			"internal/signal", "internal/tool",
 		},
 		modules: []string{"github.com/go-json-experiment/json"},

@@ -21,6 +21,10 @@ type Approvals interface {
 	// Keep asks a person about a withheld answer and keeps it. From then on what
 	// becomes of the request is recorded with the decision. It returns the
 	// question's id once all of it is durable.
+	//
+	// The answer to a call that is part of a run is kept for that run, which asks
+	// itself: there is no question, the id is the call's, and what becomes of the
+	// call is recorded by the door.
 	Keep(ctx context.Context, w WithheldAnswer) (id string, err error)
 	// Await returns when the question is decided, or its time has passed; or, with
 	// the context's error, when that ends.
@@ -34,6 +38,7 @@ type Approvals interface {
 // WithheldAnswer is an answer that waits for a person.
 type WithheldAnswer struct {
 	Run             string
+	Parent          string // the run that the call is part of; may be empty
 	Profile         string
 	Caller, Request string // digests of who asked, and what
 	Released        Released
@@ -125,7 +130,7 @@ func (c *call) digest() string {
 // person has approved; shown is how what was withheld ends.
 func (c *call) withhold(full wire.Outcome, ds []wire.Decision, released Released, shown wire.Outcome) (id string, err error) {
 	w := WithheldAnswer{
-		Run: c.run, Profile: c.profile.Name, Caller: c.who(), Request: c.request, Released: released,
+		Run: c.run, Parent: c.parent(), Profile: c.profile.Name, Caller: c.who(), Request: c.request, Released: released,
 		Guard: shown.Guard, Rule: shown.Rule,
 	}
 	for _, v := range verdicts(ds) {
@@ -145,6 +150,9 @@ func (c *call) withhold(full wire.Outcome, ds []wire.Decision, released Released
 func waits(id string) string {
 	return "the rest waits for a person: read it with GET /v1/approvals/" + id + "/answer once it is approved, or ask the same again with the header " + headerApproval + ": " + id
 }
+
+// waitsInRun is what a run is told whose answer is kept for it.
+const waitsInRun = "the rest is kept until a person has decided"
 
 // notKept is what a caller is told of an answer that could not be kept.
 func notKept(err error) string {
@@ -224,6 +232,14 @@ func (c *call) keepWhole(judge func(wire.Options, []byte) wire.Verdict, opt wire
 	}
 	if err != nil {
 		opt.Why = notKept(err)
+		v := judge(opt, doc)
+		if err := c.settle(v.Outcome); err != nil {
+			return nil, err
+		}
+		return c.document(status, v), nil
+	}
+	if c.parent() != "" {
+		opt.Why = waitsInRun
 		v := judge(opt, doc)
 		if err := c.settle(v.Outcome); err != nil {
 			return nil, err

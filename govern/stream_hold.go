@@ -155,6 +155,9 @@ func (b *streamBody) conclude(err error) {
 	switch {
 	case err != nil:
 		b.letGo("", notKept(err))
+	case b.call.parent() != "":
+		k.id = ""
+		b.letGo("", waitsInRun)
 	case wait > 0:
 		k.until = time.Now().Add(wait)
 	default:

@@ -71,28 +71,37 @@ func assistant(s run.Step) llm.Message {
 
 // Ask implements [engine.Model].
 func (m *model) Ask(ctx context.Context, c engine.ModelCall, show engine.Show) run.Event {
-	request := llm.Request{
-		Model: m.profile.Model, System: m.profile.System, NoCalls: !c.Tools,
-		Messages: append(m.opening(c.State.Task), steps(c, 0)...),
-	}
-	var answered run.Event
-	err := m.sessions.with(c.Run, func(session *govern.Session) (err error) {
-		for _, t := range session.Tools() {
-			request.Tools = append(request.Tools, llm.Tool{Name: t.Name, Description: t.Description, Schema: t.Schema})
-		}
-		answered, err = m.listen(ctx, c, request, session, show)
-		return err
-	})
+	answered, err := m.ask(ctx, c, m.client, show)
 	if err != nil {
 		return failed(err)
+	}
+	if w, ok := answered.(run.ModelWithheld); ok && !w.Deny && !m.keeps(ctx, c, w) {
+		w.Deny = true // nobody can let through what is not kept
+		answered = w
 	}
 	return answered
 }
 
+// ask asks through a client.
+func (m *model) ask(ctx context.Context, c engine.ModelCall, client *llm.Client, show engine.Show) (answered run.Event, err error) {
+	request := llm.Request{
+		Model: m.profile.Model, System: m.profile.System, NoCalls: !c.Tools,
+		Messages: append(m.opening(c.State.Task), steps(c, 0)...),
+	}
+	err = m.sessions.with(c.Run, func(session *govern.Session) (err error) {
+		for _, t := range session.Tools() {
+			request.Tools = append(request.Tools, llm.Tool{Name: t.Name, Description: t.Description, Schema: t.Schema})
+		}
+		answered, err = m.listen(ctx, c, client, request, session, show)
+		return err
+	})
+	return answered, err
+}
+
 // listen asks, and reads the answer to its end.
-func (m *model) listen(ctx context.Context, c engine.ModelCall, r llm.Request, s *govern.Session, show engine.Show) (run.Event, error) {
+func (m *model) listen(ctx context.Context, c engine.ModelCall, client *llm.Client, r llm.Request, s *govern.Session, show engine.Show) (run.Event, error) {
 	var calls []llm.Call
-	for e, err := range m.client.Ask(govern.WithParent(govern.WithProfile(ctx, m.profile.Name), string(c.Run.Run)), r) {
+	for e, err := range client.Ask(govern.WithParent(govern.WithProfile(ctx, m.profile.Name), string(c.Run.Run)), r) {
 		if err != nil {
 			return nil, err
 		}

@@ -88,7 +88,35 @@ func Withhold(ctx context.Context, tx journal.Tx, l journal.Lease, r Request, a 
 	return q, tx.SetStatus(ctx, l, journal.Change{Status: journal.WaitingApproval, WakeAt: r.Expires})
 }
 
-// ReadAnswer returns the answer of an approval; journal.ErrNotFound if there is none.
+// KeepFor keeps the answer to a request that is part of a run, which asks a person
+// itself ([Withheld]) and reads the answer under the request's id.
+func KeepFor(ctx context.Context, tx journal.Tx, tenant string, request journal.ID, a Answer, expires time.Time) error {
+	a.V = 1
+	value, err := json.Marshal(a)
+	if err != nil {
+		return fmt.Errorf("keep the answer of %s: %w", request, err)
+	}
+	return tx.Keep(ctx, tenant, journal.Secret{Kind: answerKind, Owner: string(request), Name: answerName, Value: value, Until: expires.Add(time.Minute)})
+}
+
+// AnswerOf returns the answer that is kept for a run: that of its last request of
+// which one is. journal.ErrNotFound: there is none.
+func AnswerOf(ctx context.Context, r journal.Reader, ref journal.Ref) (Answer, error) {
+	requests, err := r.Runs(ctx, journal.RunQuery{Tenant: ref.Tenant, Parent: ref.Run, Kind: journal.RequestRun})
+	if err != nil {
+		return Answer{}, err
+	}
+	for _, request := range requests {
+		a, err := ReadAnswer(ctx, r, ref.Tenant, request.Run)
+		if !errors.Is(err, journal.ErrNotFound) {
+			return a, err
+		}
+	}
+	return Answer{}, fmt.Errorf("an answer that is kept for %s: %w", ref, journal.ErrNotFound)
+}
+
+// ReadAnswer returns the answer of an approval, or of a request that is part of a
+// run; journal.ErrNotFound if there is none.
 func ReadAnswer(ctx context.Context, r journal.Reader, tenant string, id journal.ID) (a Answer, err error) {
 	found, err := r.Secrets(ctx, tenant, answerKind, string(id))
 	if err == nil && len(found) == 0 {
@@ -110,14 +138,31 @@ func concludeDecided(ctx context.Context, tx journal.Tx, q journal.Question) err
 		return nil
 	}
 	run, err := tx.Run(ctx, q.Ref)
-	if err != nil || run.Kind != journal.RequestRun {
+	if err != nil {
 		return err
+	}
+	if run.Kind != journal.RequestRun {
+		return destroyOf(ctx, tx, q)
 	}
 	l, err := tx.Claim(ctx, q.Ref, journal.Worker{Owner: "decision " + string(q.ID), Host: run.Host}, time.Minute)
 	if err != nil {
 		return err
 	}
 	return conclude(ctx, tx, l, q.ID, q.State)
+}
+
+// destroyOf destroys what is kept for a run that was told no.
+func destroyOf(ctx context.Context, tx journal.Tx, q journal.Question) error {
+	if q.State == journal.QuestionApproved {
+		return nil
+	}
+	requests, err := tx.Runs(ctx, journal.RunQuery{Tenant: q.Tenant, Parent: q.Run, Kind: journal.RequestRun})
+	for _, r := range requests {
+		if err == nil {
+			_, err = tx.Destroy(ctx, q.Tenant, answerKind, string(r.Run))
+		}
+	}
+	return err
 }
 
 // Lapse carries out the silence on what the run of a request waits for, whose time

@@ -145,25 +145,35 @@ func (t *tenure) takeDecision(q run.Question) error {
 	if row.State == journal.QuestionPending && time.Now().Before(q.Expires) {
 		return nil
 	}
-	subject, err := t.subject(q.About, q.Call)
-	if err != nil {
-		return err
-	}
 	asked, err := digestOf(q)
 	if err != nil {
 		return err
 	}
-	would, err := approval.Digest(subject)
-	if err != nil {
+	seen := approval.Taken{Question: row}
+	subject, err := t.subject(q.About, q.Call)
+	gone := errors.Is(err, journal.ErrNotFound) // an answer that was destroyed: nothing binds to it
+	if err != nil && !gone {
 		return err
 	}
-	seen := approval.Taken{Question: row, Bound: would == asked && would == row.Digest}
+	if !gone {
+		would, err := approval.Digest(subject)
+		if err != nil {
+			return err
+		}
+		seen.Bound = would == asked && would == row.Digest
+	}
 	event := verdict(q, seen)
 	if run.Check(t.state, event) != nil {
 		return nil // the run has moved on, and asks this no longer
 	}
 	t.batch.before = append(t.batch.before, func(ctx context.Context, tx journal.Tx) error {
-		taken, err := approval.Take(ctx, tx, t.lease, row.ID, asked, subject)
+		taken := approval.Taken{}
+		var err error
+		if gone {
+			taken.Question, err = tx.Use(ctx, t.lease, row.ID)
+		} else {
+			taken, err = approval.Take(ctx, tx, t.lease, row.ID, asked, subject)
+		}
 		if err != nil {
 			return err
 		}
@@ -185,7 +195,7 @@ func verdict(q run.Question, taken approval.Taken) run.Event {
 		return run.Expired{Stamp: now(), ID: q.ID}
 	case q.About == run.AboutReply && taken.State == journal.QuestionAnswered:
 		return run.Replied{Stamp: now(), ID: q.ID, By: taken.By, Text: taken.Text, Made: taken.Decided}
-	case !taken.Bound:
+	case !taken.Bound && taken.State != journal.QuestionDenied: // a no needs nothing to be about
 		decided.By, decided.Reason = "stoplog", "what was decided is not what would go on"
 		return decided
 	}

@@ -44,7 +44,7 @@ var callSites = []struct{ what, file, source, pkg, test string }{
 
 	{"a question is put", "ask.go", "_, err := approval.Ask(ctx, tx, t.lease, request)", ".", "TestApproved"},
 	{"who started the run does not decide", "ask.go", "request.NotBy = t.row.Starter", ".", "TestSecondPerson"},
-	{"a decision is about what would go on", "ask.go", "Bound: would == asked && would == row.Digest}", ".", "TestProfileChanged"},
+	{"a decision is about what would go on", "ask.go", "seen.Bound = would == asked && would == row.Digest", ".", "TestProfileChanged"},
 	{"it is used in the write that goes on", "ask.go", "approval.Take(ctx, tx, t.lease, row.ID, asked, subject)", ".", "TestLateClick"},
 	{"silence is a no", "ask.go", "case taken.State == journal.QuestionPending || taken.State == journal.QuestionExpired:", ".", "TestNotApproved"},
 	{"a person decides of what was shown", "../approval/approval.go", "case q.Digest != d.Digest:", "../approval", "TestDecideRefuses"},

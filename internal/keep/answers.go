@@ -47,13 +47,18 @@ func (a *Answers) Keep(ctx context.Context, w govern.WithheldAnswer) (string, er
 	if err := convert(w.Settled, &settled); err != nil {
 		return "", err
 	}
-	if err := a.Leave(w.Run); err != nil {
-		return "", err
-	}
 	expires := time.Now().Add(cmp.Or(a.Expire(w.Profile), 24*time.Hour)).UTC().Truncate(time.Microsecond)
 	answer := approval.Answer{
 		Caller: w.Caller, Request: w.Request, Status: w.Released.Status, Kind: w.Released.Kind, Body: w.Released.Body,
 		Findings: findings, Denied: w.Denied,
+	}
+	if w.Parent != "" {
+		return w.Run, a.Store.Update(ctx, func(ctx context.Context, tx journal.Tx) error {
+			return approval.KeepFor(ctx, tx, a.Tenant, journal.ID(w.Run), answer, expires)
+		})
+	}
+	if err := a.Leave(w.Run); err != nil {
+		return "", err
 	}
 	l := journal.RequestLease(journal.Ref{Tenant: a.Tenant, Run: journal.ID(w.Run)})
 	err = a.Store.Update(ctx, func(ctx context.Context, tx journal.Tx) error {
