@@ -33,7 +33,6 @@ func (q *question) askAPI(ctx context.Context, prompt string) Reading {
 		MaxTokens: int(min(left, llm.DefaultMaxTokens)),
 	}
 	ctx = govern.WithProfile(govern.WithParent(ctx, string(q.Run.Run)), q.Profile)
-	ctx = govern.WithScope(ctx, "playbook", q.Playbook)
 	q.turns++
 	id := fmt.Sprintf("answer %d", q.turns)
 	for event, err := range client.Ask(ctx, asked) {
@@ -48,6 +47,9 @@ func (q *question) askAPI(ctx context.Context, prompt string) Reading {
 		case llm.Withheld:
 			q.count(id, e.Usage)
 			return *reads(steps.Blocked, "guard %s, rule %s: %s", e.Guard, e.Rule, e.Reason)
+		case llm.Spent:
+			q.count(id, e.Usage)
+			return *reads(steps.FailedBudget, "a budget is spent: %s", e.Reason)
 		case llm.Finished:
 			q.count(id, e.Answer.Usage)
 			return q.readAnswer(e.Answer)
@@ -88,9 +90,6 @@ func (q *question) broken(ctx context.Context, id string, err error) Reading {
 	var e *llm.Error
 	if errors.As(err, &e) {
 		q.count(id, e.Usage)
-		if e.Type == "budget_exceeded" {
-			return *reads(steps.FailedBudget, "a budget is spent: %s", e.Message)
-		}
 	}
 	return *failed("%v", err)
 }

@@ -28,7 +28,7 @@ func (q *question) askCLI(ctx context.Context, prompt string) Reading {
 	r := &running{question: q, prompt: prompt, started: make(chan struct{})}
 	q.meter.turn(r.kill)
 	defer q.meter.turn(nil)
-	r.gate = &gate{door: q.driver.Door, profile: q.Profile, parent: string(q.Run.Run), playbook: q.Playbook, pin: q.Model, key: newKey(), meter: q.meter, active: r.beat, show: q.Show}
+	r.gate = &gate{door: q.driver.Door, asking: ctx, profile: q.Profile, parent: string(q.Run.Run), pin: q.Model, key: newKey(), meter: q.meter, active: r.beat, show: q.Show}
 	spec.Env = append(spec.Env, "ANTHROPIC_API_KEY="+r.gate.key)
 	spec.Services = []sandbox.Service{{Port: gatePort, Serve: r.gate.serve}}
 	spec.Stdout, spec.Stderr = r, io.Discard

@@ -12,6 +12,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/stoplog/stoplog/govern"
 	"github.com/stoplog/stoplog/internal/flow"
 	"github.com/stoplog/stoplog/internal/flow/steps"
 )
@@ -58,6 +59,7 @@ func (d *Driver) Judge(ctx context.Context, i flow.Inquiry) flow.Judgement {
 	// The cap of time is for all of it.
 	ctx, cancel := context.WithTimeoutCause(ctx, i.MaxLatency, errLate)
 	defer cancel()
+	ctx = govern.WithScope(ctx, "playbook", i.Playbook)
 	q := &question{Inquiry: i, driver: d, schema: schema, meter: newMeter(i.MaxTokens)}
 	ask := q.askCLI
 	if i.Via == flow.ViaAPI {

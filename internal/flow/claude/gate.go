@@ -2,6 +2,7 @@ package claude
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
@@ -26,15 +27,14 @@ const gatePort = 4180
 // model be asked, and sees what passes.
 type gate struct {
 	door    http.RoundTripper
+	asking  context.Context // of whoever asks: what the door is to know of the calls
 	profile string
 	parent  string // the run that the calls are part of
-	// playbook is what pays for them, beside the profile and the model.
-	playbook string
-	pin      string
-	key      string
-	meter    *meter
-	active   func()                     // called when something passes
-	show     func(channel, text string) // what the model says; may be nil
+	pin     string
+	key     string
+	meter   *meter
+	active  func()                     // called when something passes
+	show    func(channel, text string) // what the model says; may be nil
 
 	mu    sync.Mutex
 	seen  Gate
@@ -44,13 +44,19 @@ type gate struct {
 // newKey makes a key that is good for one run. It is held in memory alone.
 func newKey() string { return "stoplog-run-" + rand.Text() }
 
-// serve answers on a listener until that is closed, and a moment longer: calls
-// that are under way end with their program.
+// endLimit is how long calls under way may take to end once their program has.
+const endLimit = 10 * time.Second
+
+// serve answers on a listener until that is closed and the calls that are under way
+// have ended, which they do with their program.
 func (g *gate) serve(l net.Listener) {
 	mount := gateway.Mount{Protocol: govern.Anthropic, Profiles: []string{g.profile}}
 	inner := gateway.New(g, mount)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	s := &http.Server{
 		ReadHeaderTimeout: 30 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !g.knows(r) {
 				http.Error(w, "this is the gate of another run", http.StatusUnauthorized)
@@ -63,8 +69,25 @@ func (g *gate) serve(l net.Listener) {
 			inner.ServeHTTP(w, r)
 		}),
 	}
-	s.Serve(l)
+	s.Serve(l) // returns when the listener is closed
+	cancel()
+	end, stop := context.WithTimeout(context.Background(), endLimit)
+	defer stop()
+	s.Shutdown(end)
 	s.Close()
+}
+
+// carried is a call's context, with what another one holds.
+type carried struct {
+	context.Context
+	from context.Context
+}
+
+func (c carried) Value(key any) any {
+	if v := c.Context.Value(key); v != nil {
+		return v
+	}
+	return c.from.Value(key)
 }
 
 // knows reports whether a request has the run's key.
@@ -91,7 +114,7 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
 	g.active()
-	ctx := govern.WithScope(govern.WithParent(r.Context(), g.parent), "playbook", g.playbook)
+	ctx := govern.WithParent(carried{r.Context(), g.asking}, g.parent)
 	resp, err := g.door.RoundTrip(r.WithContext(govern.WithProfile(ctx, g.profile)))
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stoplog/stoplog/govern"
 	"github.com/stoplog/stoplog/internal/flow"
 	"github.com/stoplog/stoplog/internal/flow/steps"
 )
@@ -114,6 +115,7 @@ var misbehaviours = map[string]func() int{
 		os.Setenv("ANTHROPIC_API_KEY", "sk-ant-made-up")
 		return say(saysInit, callModel(pin), saysAnswer, saysResult)
 	},
+	"asks again":  func() int { return say(saysInit, callModel(pin), callModel(pin), saysAnswer, saysResult) },
 	"asks nobody": func() int { return say(saysInit, saysAnswer, saysResult) },
 	"crashes": func() int {
 		syscall.Kill(os.Getpid(), syscall.SIGSEGV)
@@ -335,5 +337,40 @@ func TestStandInCancelled(t *testing.T) {
 	}
 	if n := processes(t, marker); n != 0 {
 		t.Errorf("%d processes are left", n)
+	}
+}
+
+// What the playbook has left is asked about before the call, either way.
+func TestPlaybookBudget(t *testing.T) {
+	needsSandbox(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := int64(5)
+	for _, via := range []flow.Via{flow.ViaCLI, flow.ViaAPI} {
+		i := inquiry(t)
+		i.Via, i.Env = via, map[string]string{standInVariable: "none"}
+		up := &provider{turns: []turn{{text: goAnswer}}}
+		d := &Driver{Door: doorWith(t, up, []govern.Budget{{Kind: "playbook", Name: "gate", Tokens: &left}}), Program: self}
+		j := d.Judge(t.Context(), i)
+		if j.State != steps.FailedBudget || !strings.Contains(j.Reason, "a budget is spent") || len(up.questions()) != 0 {
+			t.Errorf("via %s: %s (%s), and the provider was asked %d times", via, j.State, j.Reason, len(up.questions()))
+		}
+	}
+}
+
+// A provider that fails once is no policy: the program may ask again.
+func TestProviderFailsOnce(t *testing.T) {
+	needsSandbox(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := inquiry(t)
+	i.Env = map[string]string{standInVariable: "asks again"}
+	up := &provider{turns: []turn{{status: 529}, {text: "made up"}}}
+	if j := (&Driver{Door: door(t, up), Program: self}).Judge(t.Context(), i); j.State != steps.Passed {
+		t.Errorf("%s (%s)", j.State, j.Reason)
 	}
 }

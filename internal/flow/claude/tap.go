@@ -130,8 +130,9 @@ func (t *tap) served(m message) {
 
 // stopped notes what policy says of a call, if it says that it goes no further.
 func (g *gate) stopped(s Stopped) {
-	if s.Status == "redacted" {
-		return
+	switch s.Status {
+	case "completed", "redacted", "upstream_failed", "cancelled":
+		return // no policy stopped it
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

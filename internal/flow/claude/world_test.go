@@ -189,14 +189,21 @@ func (t turn) stream(n int) string {
 // door is a governed way to a provider.
 func door(t *testing.T, up http.RoundTripper, guards ...guard.Member) *govern.Transport {
 	t.Helper()
+	return doorWith(t, up, nil, guards...)
+}
+
+func doorWith(t *testing.T, up http.RoundTripper, budgets []govern.Budget, guards ...guard.Member) *govern.Transport {
+	t.Helper()
 	d, err := govern.Open(govern.Config{
 		Upstreams: []govern.Upstream{{Name: "up", Protocol: govern.Anthropic, BaseURL: "http://up.invalid", Transport: up, Key: "the real key"}},
 		Profiles:  []govern.Profile{{Name: "p", Upstreams: []string{"up"}, Models: []string{"*"}, Input: guards, Output: guards}},
 		Record:    func(...govern.Record) error { return nil },
+		Budgets:   budgets,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { d.Close() })
 	return d
 }
 
