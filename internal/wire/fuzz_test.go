@@ -24,7 +24,7 @@ func FuzzScan(f *testing.F) {
 	for _, d := range documents {
 		f.Add([]byte(d))
 	}
-	roots := []*node{openaiTables["chunk"].root, openaiTables["request"].root, anthropicTables["message"].root, {}}
+	roots := []*node{responsesTables["response"].root, responsesTables["response.output_text.delta"].root, openaiTables["chunk"].root, openaiTables["request"].root, anthropicTables["message"].root, {}}
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		for _, root := range roots {
 			var s scanner
@@ -149,6 +149,7 @@ func FuzzStream(f *testing.F) {
 		serve(OpenAIChat, []string{deltaOf(`{"content":"a ` + planted + ` b"}`), finishOf("stop"), usageChunk}),
 		serve(AnthropicMessages, oneBlock(`{"type":"text","text":""}`, textDelta("a "+planted+" b"))),
 		serve(AnthropicMessages, oneBlock(`{"type":"tool_use","id":"t","name":"n","input":{}}`, blockDelta(0, `{"type":"input_json_delta","partial_json":"{\"a\":\"`+planted+`\"}"}`))),
+		serve(OpenAIResponses, aResponse("a "+planted+" b", `{"a":"`+planted+`"}`)),
 		[]byte(": " + planted + "\n\ndata: [DONE]\n\n"), []byte("data: {\r\rdata: {}\n\n\n"),
 	}
 	for _, s := range seeds {
@@ -175,3 +176,63 @@ func FuzzStream(f *testing.F) {
 }
 
 func recordLines(ds []Decision) []string { return strings.Split(record(ds), "\n") }
+
+// aResponse is a response with a message and a call.
+func aResponse(text, args string) []string {
+	r := &responder{}
+	p := append(r.begin(), r.text(text[:len(text)/2]), r.text(text[len(text)/2:]))
+	message := `{"id":"it_0","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","annotations":[],"text":` + jsonString(text) + `}]}`
+	call := `{"id":"it_1","type":"function_call","call_id":"c","name":"f","arguments":` + jsonString(args) + `}`
+	return append(p, r.done(0, message), r.added(1, strings.Replace(call, jsonString(args), `""`, 1)),
+		r.delta("function_call_arguments", 1, "", args), r.done(1, call), r.completed(message, call))
+}
+
+// FuzzDocuments: whatever a caller asks and an upstream answers, a document that
+// leaves is one, and has nothing that a rule finds in what it says.
+func FuzzDocuments(f *testing.F) {
+	_, chat := say(OpenAIChat, []string{"a " + planted})
+	_, response := say(OpenAIResponses, []string{"a " + planted})
+	_, message := say(AnthropicMessages, []string{"a " + planted})
+	seeds := [][]byte{chat, response, message, conversation(OpenAIChat, planted), conversation(OpenAIResponses, planted),
+		asking(OpenAIChat, media[OpenAIChat][ruleFile][0]), asking(AnthropicMessages, media[AnthropicMessages][ruleImage][0]),
+		[]byte(`{"model":"m","input":["` + planted + `"]}`), []byte(`{"input_tokens":3}`)}
+	for _, s := range seeds {
+		f.Add(s)
+	}
+	formats := append([]*Format{OpenAIEmbeddings, AnthropicCountTokens}, all...)
+	redact, deny := patterns(f, guard.Redact, "github-pat"), patterns(f, guard.Deny, "github-pat")
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		for _, format := range formats {
+			for _, chain := range []*guard.Chain{redact, deny} {
+				opt := Options{Context: t.Context(), Chain: chain, Run: "r"}
+				v := format.Answer(opt, doc)
+				checkDocument(t, doc, v.Doc)
+				r, err := format.Request(opt, doc)
+				if err != nil {
+					continue
+				}
+				checkDocument(t, doc, r.Doc)
+				opt.Clean = &Clean{}
+				for range 2 {
+					again, err := format.Request(opt, doc)
+					if err != nil || !bytes.Equal(again.Doc, r.Doc) || record(again.Decisions) != record(r.Decisions) {
+						t.Fatalf("%q: asked again it is %q, %v, first %q", doc, again.Doc, err, r.Doc)
+					}
+				}
+			}
+		}
+	})
+}
+
+func checkDocument(t *testing.T, came, leaves []byte) {
+	t.Helper()
+	if leaves == nil {
+		return
+	}
+	if !json.Valid(leaves) {
+		t.Fatalf("%q becomes %q", came, leaves)
+	}
+	if bytes.Contains(leaves, []byte(planted)) {
+		t.Fatalf("%q leaves as %q", came, leaves)
+	}
+}

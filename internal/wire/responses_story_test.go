@@ -311,3 +311,17 @@ func TestBackgroundIsRefused(t *testing.T) {
 		t.Errorf("%+v %v", r, err)
 	}
 }
+
+// TestIncompleteIsJudged: an upstream may end a response itself, and say nothing
+// at its end of what its deltas said.
+func TestIncompleteIsJudged(t *testing.T) {
+	r := &responder{}
+	p := newTape(t, OpenAIResponses, patterns(t, guard.Redact, "pii"), Options{Run: "r"})
+	p.say(r.begin()...)
+	p.say(r.text("my card is 4111-1111"), r.text("-1111-1111 ok"))
+	p.say(r.event("response.incomplete", `,"response":{"id":"resp_1","object":"response","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[],"usage":null}`))
+	p.out = append(p.out, p.s.Close(nil)...)
+	if out := string(p.out); strings.Contains(out, "4111") || !strings.Contains(out, "[redacted:credit-card]") || p.s.Outcome().Status != Redacted {
+		t.Errorf("%+v\n%s", p.s.Outcome(), out)
+	}
+}
