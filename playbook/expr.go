@@ -51,7 +51,10 @@ var celTypes = map[Type]*cel.Type{
 
 func newLanguage(inputs []Input) *language {
 	names := cel.MapType(cel.StringType, cel.DynType)
-	options := []cel.EnvOption{cel.Variable("inputs", names), cel.Variable("steps", names), ext.Strings()}
+	options := []cel.EnvOption{
+		cel.Variable("inputs", names), cel.Variable("steps", names), ext.Strings(),
+		cel.ParserRecursionLimit(deepestExpression),
+	}
 	for _, in := range inputs {
 		if t, ok := celTypes[in.Type.Value]; ok {
 			options = append(options, cel.Variable("inputs."+in.Name.Value, t))
@@ -77,6 +80,10 @@ func newLanguage(inputs []Input) *language {
 // mostExpression is how long an expression may be, in bytes: the parser's time
 // is not linear in it.
 const mostExpression = 4096
+
+// deepestExpression is how deep one may be nested. The time to check types grows
+// with a high power of it: 40 macros in each other take 0.1 s, 80 a second.
+const deepestExpression = 24
 
 func (l *language) expression(text string) *expression {
 	e := &expression{}
