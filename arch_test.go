@@ -102,6 +102,8 @@ var rooms = map[string]room{
 
 	"internal/llm": {rooms: []string{"govern", "internal/sse"}},
 
+	"internal/judge": {rooms: []string{"govern", "guard", "internal/llm"}},
+
 	"internal/gateway": {rooms: []string{"govern", "guard", "internal/auth", "internal/sse", "internal/wire"}},
 
 	"internal/chat":       {rooms: []string{"internal/budget", "internal/journal", "internal/run", "internal/signal"}},
@@ -144,7 +146,7 @@ var rooms = map[string]room{
 			"internal/agent", "internal/allowance", "internal/api", "internal/approval", "internal/auth", "internal/budget", "internal/cassette", "internal/chat", "internal/config",
 			"internal/diag", "internal/dial", "internal/engine", "internal/engine/deferred", "internal/flow", "internal/flow/claude",
 			"internal/flow/steps", "internal/gateway", "internal/journal",
-			"internal/journal/sqlite", "internal/keep", "internal/notify", "internal/prompt", "internal/requestlog", "internal/run", "internal/sandbox", "internal/seal", "internal/signal", "internal/sse",
+			"internal/journal/sqlite", "internal/judge", "internal/keep", "internal/notify", "internal/prompt", "internal/requestlog", "internal/run", "internal/sandbox", "internal/seal", "internal/signal", "internal/sse",
 			"internal/wire", "playbook",
 		},
 		modules: []string{"github.com/alecthomas/kong", "github.com/riverqueue/river/riverdriver/riversqlite", "github.com/mattn/go-isatty"},

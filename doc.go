@@ -225,6 +225,11 @@
 // what the model says comes back as events, whichever provider it is. It asks
 // through the door, retries nothing and judges nothing.
 //
+// # Package internal/judge
+//
+// Guards that ask: a model with a rubric, or a service over HTTP, about windows of
+// a text or all of it, under a profile that asks nobody in turn.
+//
 // # Package internal/gateway
 //
 // Providers' own HTTP interfaces, served: what comes in goes to the door, and

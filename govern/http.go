@@ -221,7 +221,7 @@ func (c *call) judgeHeader(from http.Header) error {
 			continue
 		}
 		channel := "header/" + strings.ToLower(name)
-		s := c.profile.output.Open(c.ctx, guard.Channel{Name: channel})
+		s := c.profile.output.Open(c.ctx, guard.Channel{Name: channel, Kind: guard.Field})
 		clean := true
 		for _, step := range []func() guard.Step{func() guard.Step { return s.Write([]byte(v)) }, s.Close} {
 			st := step()

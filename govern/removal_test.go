@@ -20,7 +20,7 @@ var callSites = []struct{ what, file, source, test string }{
 	{"streamed answers are judged", "stream.go", "b.stream.Write(c.data)", "TestSplitCases"},
 	{"unstreamed answers are judged", "transport.go", "v := judge(opt, doc)", "TestPlantedSecret"},
 	{"answers are judged by the profile's guards", "transport.go", "Chain: c.profile.output,", "TestWatch"},
-	{"headers are judged", "http.go", "c.profile.output.Open(c.ctx, guard.Channel{Name: channel})", "TestHeaders"},
+	{"headers are judged", "http.go", "c.profile.output.Open(c.ctx, guard.Channel{Name: channel, Kind: guard.Field})", "TestHeaders"},
 	{"headers that are not known stay behind", "http.go", "range returned", "TestHeaders"},
 	{"the list of models holds", "transport.go", "!c.profile.allows(asked.Model) {", "TestRedactedInput"},
 	{"spend is reserved before the call", "transport.go", "if refusal, err := c.reserve(); err != nil || refusal != nil {", "TestBudgetExceededBeforeTheCall"},

@@ -109,9 +109,10 @@ const (
 	ToolArgs // the decoded projection of a JSON document; see internal/wire
 	ToolResult
 	Document
+	Field // an id, a number, a name, or what no table of fields knows
 )
 
-var kindNames = [...]string{"text", "reasoning", "refusal", "tool_args", "tool_result", "document"}
+var kindNames = [...]string{"text", "reasoning", "refusal", "tool_args", "tool_result", "document", "field"}
 
 func (k Kind) String() string { return name(kindNames[:], int(k), "kind") }
 

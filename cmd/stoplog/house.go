@@ -106,7 +106,8 @@ func openHome(w *world, conf *config.Config, store *sqlite.Store, tapes func(key
 	if err != nil {
 		return home{}, failf(exitUsage, "%w", err)
 	}
-	guards, err := compileGuards(conf, found, store.Key().Fingerprints())
+	way := &lateDoor{}
+	guards, err := compileGuards(conf, found, way, store.Key().Fingerprints())
 	if err != nil {
 		return home{}, failf(exitUsage, "%w", err)
 	}
@@ -141,6 +142,7 @@ func openHome(w *world, conf *config.Config, store *sqlite.Store, tapes func(key
 		h.book.Close()
 		return home{}, errors.Join(failf(exitUsage, "%w", err), h.purse.Close())
 	}
+	way.door = h.door
 	if h.Agents, err = agent.New(h.door, store, workdir, profiles...); err != nil {
 		return home{}, errors.Join(err, h.close())
 	}

@@ -25,7 +25,7 @@ profiles:
 	if err != nil {
 		t.Fatal(err)
 	}
-	guards, err := compileGuards(conf, found, []byte("key"))
+	guards, err := compileGuards(conf, found, nil, []byte("key"))
 	if err != nil {
 		t.Fatal(err)
 	}

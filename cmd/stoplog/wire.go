@@ -22,10 +22,14 @@ import (
 )
 
 // compileGuards makes the guards of a configuration, of which some look for values
-// that were found. key keys the fingerprints of findings.
-func compileGuards(conf *config.Config, found config.Secrets, key []byte) (map[string]guard.Guard, error) {
+// that were found, and some ask by the door, which need not be there yet. key keys the fingerprints of findings.
+func compileGuards(conf *config.Config, found config.Secrets, door http.RoundTripper, key []byte) (map[string]guard.Guard, error) {
 	guards := map[string]guard.Guard{}
 	for _, g := range conf.Guards {
+		if g.Judge != nil {
+			guards[g.Name] = judgeOf(conf, g, found, door, key)
+			continue
+		}
 		if len(g.Literals) > 0 {
 			l := match.NewLiterals(match.LiteralOptions{Name: g.Name, Evasions: match.Evasions, Key: key, Verdict: g.Verdict})
 			for _, value := range found.Literals[g.Name] {

@@ -121,6 +121,8 @@ type Guard struct {
 	// Class is of what it finds: public, internal, personal or secret; empty: what
 	// the pack of the rule says.
 	Class string
+	// Judge says how it asks; nil for a guard of rules or literals.
+	Judge *Judge
 }
 
 // Profile is a named policy, with all that it extends applied.

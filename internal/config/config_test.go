@@ -93,6 +93,7 @@ func printed(t *testing.T, c *Config) string {
 var whatIsSaid = cmp.Options{
 	cmpopts.IgnoreFields(Config{}, "File", "Warnings"),
 	cmpopts.IgnoreFields(Key{}, "At"),
+	cmpopts.IgnoreFields(Judge{}, "At"),
 	cmpopts.IgnoreFields(Pack{}, "places"),
 	cmpopts.IgnoreFields(match.Validator{}, "Accept"),
 	cmpopts.EquateEmpty(),
@@ -255,7 +256,7 @@ func TestListen(t *testing.T) {
 // TestNoErrorShowsAKey plants a key wherever a person may put one.
 func TestNoErrorShowsAKey(t *testing.T) {
 	const key = "sk-not-shown-0123456789"
-	for _, file := range []string{"testdata/err/key.yaml", "testdata/err/reach.yaml", "testdata/err/store.yaml", "testdata/err/syntax-secret.yaml"} {
+	for _, file := range []string{"testdata/err/judges.yaml", "testdata/err/key.yaml", "testdata/err/reach.yaml", "testdata/err/store.yaml", "testdata/err/syntax-secret.yaml"} {
 		_, err := Load(file)
 		var list diag.List
 		if !errors.As(err, &list) {

@@ -62,6 +62,7 @@ type (
 		// literals say where values are that are looked for.
 		literals names
 		class    at[string]
+		judge    *judgeDecl
 		verdict  at[string]
 	}
 	profileDecl struct {
@@ -211,6 +212,10 @@ func (d decoder) guard(name at[string], n node) guardDecl {
 			g.rules = d.texts(m.Value, m.Key)
 		case "class":
 			g.class = d.oneOf(m.Value, m.Key, classNames...)
+		case "llm_judge":
+			g.judge = d.judge(m, judgeShape)
+		case "http":
+			g.judge = d.judge(m, serviceShape)
 		case "literals":
 			g.literals = d.literals(m.Value, m.Key)
 		case "verdict":

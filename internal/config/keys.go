@@ -20,6 +20,7 @@ type Secrets struct {
 	WebhookURL string
 	// Literals are the values that guards look for, by guard.
 	Literals map[string][]Literal
+	Judges   map[string]string // by guard: the keys of services that are asked
 }
 
 // A Literal is a value that a guard looks for, and where it is from, which is what
@@ -31,7 +32,7 @@ type Literal struct{ From, Value string }
 // secrets are not. Its error is a [diag.List] with a diagnostic for each that is
 // not there, at the place that names it.
 func (c *Config) ReadSecrets(getenv func(string) string) (Secrets, error) {
-	found := Secrets{Keys: map[string]string{}, Headers: map[string]map[string]string{}, Proxies: map[string]string{}, Literals: map[string][]Literal{}}
+	found := Secrets{Keys: map[string]string{}, Headers: map[string]map[string]string{}, Proxies: map[string]string{}, Literals: map[string][]Literal{}, Judges: map[string]string{}}
 	r := newReader(c.File)
 	read := func(k Key, missing string, keep func(string)) {
 		if k.IsZero() {
@@ -74,6 +75,9 @@ func (c *Config) ReadSecrets(getenv func(string) string) (Secrets, error) {
 		}
 	}
 	for _, g := range c.Guards {
+		if g.Judge != nil {
+			read(g.Judge.Key, fmt.Sprintf("guard %q has no key", g.Name), func(v string) { found.Judges[g.Name] = v })
+		}
 		for _, k := range g.Literals {
 			read(k, fmt.Sprintf("guard %q has no value", g.Name), func(v string) {
 				if err := match.CheckLiteral(v); err != nil {

@@ -58,6 +58,10 @@ func (c *Config) printed() object {
 			}
 			o = object{{"literals", from}}
 		}
+		if g.Judge != nil {
+			key, judge := g.Judge.printed()
+			o = object{{key, judge}}
+		}
 		if g.Verdict != guard.Allow || g.Labels {
 			o = append(o, field{"verdict", g.Verdict.String()})
 		}

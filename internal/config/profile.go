@@ -18,6 +18,9 @@ func (s *resolver) guard(d guardDecl) Guard {
 	}
 	g.Class = d.class.value
 	switch {
+	case d.judge != nil:
+		s.judge(&g, d)
+		return g
 	case d.literals.written():
 		s.literals(&g, d)
 		return g

@@ -48,6 +48,7 @@ func resolve(r *reader, doc document) *Config {
 	c.Gateway = s.gateway()
 	s.budgets(c)
 	s.keepInUse(c)
+	s.judgesOf(c)
 	c.Warnings = s.warnings
 	c.Warnings.Sort()
 	return c

@@ -44,7 +44,15 @@ var (
 	}
 	guardShape = shape{
 		what: "a guard", path: "guards.NAME",
-		keys: []string{"rules", "literals", "verdict", "class"},
+		keys: []string{"rules", "literals", "llm_judge", "http", "verdict", "class"},
+	}
+	judgeShape = shape{
+		what: "llm_judge", path: "guards.NAME.llm_judge",
+		keys: []string{"profile", "rules", "pace", "timeout", "ahead", "in_flight", "retries"},
+	}
+	serviceShape = shape{
+		what: "http", path: "guards.NAME.http",
+		keys: []string{"url", "key", "pace", "timeout", "ahead", "in_flight", "retries"},
 	}
 	profileShape = shape{
 		what: "a profile", path: "profiles.NAME",
@@ -103,7 +111,7 @@ var (
 		keys: []string{"id", "pattern", "group", "validators", "severity", "verdict", "match", "no_match"},
 	}
 	// shapes are those of a configuration.
-	shapes = []shape{fileShape, tlsShape, upstreamShape, keyShape, timeoutsShape, azureShape, guardShape, profileShape, ceilingsShape, limitsShape, mediaShape, approvalsShape, sealShape, gatewayShape, budgetsShape, limitShape, priceShape, ticketsShape, githubShape, webhookShape}
+	shapes = []shape{fileShape, tlsShape, upstreamShape, keyShape, timeoutsShape, azureShape, guardShape, judgeShape, serviceShape, profileShape, ceilingsShape, limitsShape, mediaShape, approvalsShape, sealShape, gatewayShape, budgetsShape, limitShape, priceShape, ticketsShape, githubShape, webhookShape}
 )
 
 // members gives those members of a mapping that its shape knows, each key once,

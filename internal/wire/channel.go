@@ -377,7 +377,7 @@ func (j *judgement) screen(name string, text []byte) screened {
 		}
 		return s
 	}
-	s := j.open(guard.Channel{Name: name, Side: j.side})
+	s := j.open(guard.Channel{Name: name, Side: j.side, Kind: guard.Field})
 	var out screened
 	shown := j.places.blank(text)
 	stand := &standing{stand: j.stand, text: shown}
