@@ -117,7 +117,7 @@ var rooms = map[string]room{
 		modules: []string{"github.com/go-json-experiment/json"},
 	},
 	"internal/api": {rooms: []string{
-		"internal/approval", "internal/auth", "internal/budget", "internal/chat", "internal/diag", "internal/journal", "internal/run", "internal/sse",
+		"internal/approval", "internal/auth", "internal/budget", "internal/chat", "internal/diag", "internal/flow", "internal/journal", "internal/run", "internal/sse",
 	}},
 
 	"internal/notify":     {},

@@ -3,6 +3,8 @@
 // and on a socket beside the store.
 //
 //	POST /chat/stream                   say something, or go on; events, or their Done
+//	GET  /v1/playbooks                  runs of playbooks, and where their steps stand
+//	GET  /v1/playbooks/{run}            one of them
 //	GET  /v1/runs                       runs, the newest first
 //	GET  /v1/runs/{run}                 one run, and how it stands
 //	GET  /v1/runs/{run}/events          its events, from an id on
@@ -168,6 +170,8 @@ func (s *Server) routes() []route {
 	return []route{
 		{auth.Operate, "POST", "/chat/stream", s.chat},
 		{auth.Read, "GET", "/v1/budgets", s.listBudgets},
+		{auth.Read, "GET", "/v1/playbooks", s.listPlaybooks},
+		{auth.Read, "GET", "/v1/playbooks/{run}", s.showPlaybook},
 		{auth.Read, "GET", "/v1/runs", s.listRuns},
 		{auth.Read, "GET", "/v1/runs/{run}", s.showRun},
 		{auth.Read, "GET", "/v1/runs/{run}/events", s.events},

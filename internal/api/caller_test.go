@@ -77,7 +77,9 @@ func TestRolesOfRoutes(t *testing.T) {
 	}
 	want := []string{
 		"POST /chat/stream operator admin",
-		"GET /v1/budgets viewer approver operator admin", "GET /v1/runs viewer approver operator admin",
+		"GET /v1/budgets viewer approver operator admin",
+		"GET /v1/playbooks viewer approver operator admin", "GET /v1/playbooks/{run} viewer approver operator admin",
+		"GET /v1/runs viewer approver operator admin",
 		"GET /v1/runs/{run} viewer approver operator admin",
 		"GET /v1/runs/{run}/events viewer approver operator admin",
 		"POST /v1/runs/{run}/cancel operator admin",

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"context"
-	"iter"
 	"net/http"
 	"time"
 
@@ -138,7 +136,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	if after.Seq > row.Tail.Seq {
 		return failf(BadRequest, "header Last-Event-ID: run %s has %d events, and none is %s", ref.Run, row.Tail.Seq, after)
 	}
-	return s.stream(w, r, func(ctx context.Context) iter.Seq2[chat.Item, error] { return s.turns.Follow(ctx, ref, after) })
+	return s.stream(w, r, s.story(row, after))
 }
 
 // CancelRequest is the body of cancel.
