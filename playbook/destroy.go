@@ -22,6 +22,17 @@ type arg struct {
 // it lets through, and the first net, effect, does not depend on it.
 func destroys(argv []arg) string { return destroysWithin(argv, maxNesting) }
 
+// Destroys says what a command would destroy, spend or publish for good, as the
+// check "destructive" sees it; empty if it is nothing that is known. It is for who is
+// about to run it, with every word known.
+func Destroys(argv []string) string {
+	all := make([]arg, len(argv))
+	for i, text := range argv {
+		all[i] = arg{text, true}
+	}
+	return destroys(all)
+}
+
 // maxNesting is how many wrappers are looked through.
 const maxNesting = 12
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/journal/sqlite"
 	"github.com/stoplog/stoplog/internal/sandbox"
+	"github.com/stoplog/stoplog/playbook"
 )
 
 // openPlaybooks makes a host of playbooks under the profiles that there are. Its
@@ -25,7 +26,7 @@ func openPlaybooks(store *sqlite.Store, agents *agent.Agents, door http.RoundTri
 		return dial.Hosts(hosts...)
 	}
 	return flow.New(flow.Options{
-		Store: store, Run: sandbox.Run, Deny: deny, Dial: dial.Hosts, Tickets: t,
+		Store: store, Run: sandbox.Run, Deny: deny, Dial: dial.Hosts, Tickets: t, Destroys: playbook.Destroys,
 		Judge:    &claude.Driver{Door: door, Deny: deny, Dial: reach},
 		Profiles: func(name string) (flow.Profile, error) { return flowProfile(agents, name) },
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/stoplog/stoplog/internal/run"
 	"github.com/stoplog/stoplog/internal/sandbox"
 	"github.com/stoplog/stoplog/internal/signal"
+	"github.com/stoplog/stoplog/playbook"
 )
 
 // Steps run in order; what one says, later ones use, as one argument whatever is in
@@ -259,12 +260,7 @@ func TestSecondPerson(t *testing.T) {
 func TestUndeclared(t *testing.T) {
 	w := newWorld(t)
 	w.change = func(o *flow.Options) {
-		o.Destroys = func(argv []string) string {
-			if argv[0] == "rm" {
-				return "rm removes files"
-			}
-			return ""
-		}
+		o.Destroys = playbook.Destroys
 	}
 	h := w.host()
 	for name, pb := range map[string]string{

@@ -48,6 +48,10 @@ type world struct {
 	change func(*flow.Options)
 	// second: a second person must decide.
 	second bool
+	// verdict is what becomes of secrets in what steps say; zero: they are redacted.
+	verdict guard.Verdict
+	// noEvaluator: the profile has none.
+	noEvaluator bool
 
 	mu    sync.Mutex
 	ran   []string       // programs, in order
@@ -134,13 +138,20 @@ func (w *world) profile(name string) (flow.Profile, error) {
 	if name != "" && name != "default" {
 		return flow.Profile{}, fmt.Errorf("there is no profile %q", name)
 	}
-	secrets, err := secretsGuard()
+	verdict := guard.Redact
+	if w.verdict != guard.Allow {
+		verdict = w.verdict
+	}
+	secrets, err := secretsGuard(verdict)
 	if err != nil {
 		return flow.Profile{}, err
 	}
 	p := flow.Profile{
 		Name: "default", Digest: "d", Evaluator: w, Expire: time.Hour, SecondPerson: w.second,
 		Guards: []guard.Member{{Guard: secrets, Mode: guard.Enforce}},
+	}
+	if w.noEvaluator {
+		p.Evaluator = nil
 	}
 	if w.turn != nil {
 		p.Turn = func(text string, row journal.Run) (engine.Task, error) {
@@ -153,13 +164,13 @@ func (w *world) profile(name string) (flow.Profile, error) {
 }
 
 // secretsGuard redacts the secrets that the built-in rules know.
-var secretsGuard = sync.OnceValues(func() (guard.Guard, error) {
-	selected, err := rules.Select("secrets")
+func secretsGuard(verdict guard.Verdict) (guard.Guard, error) {
+	selected, err := rules.Select("github-pat")
 	if err != nil {
 		return nil, err
 	}
-	return match.Compile(selected, match.Options{Name: "secrets", Verdict: guard.Redact})
-})
+	return match.Compile(selected, match.Options{Name: "secrets", Verdict: verdict})
+}
 
 // turns is an agent that says one thing, after a person's approval if gated.
 type turns struct {
