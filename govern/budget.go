@@ -115,11 +115,22 @@ func (c *call) claim() budget.Claim {
 	if c.format == wire.OpenAIEmbeddings { // its answer is no text
 		each = 0
 	}
+	dear := ""
+	for _, tier := range c.asked.Tiers {
+		if !listed[tier] {
+			dear = printable(tier)
+		}
+	}
 	return budget.Claim{
+		Tier:   dear,
 		Scopes: scopes, Envelopes: caps, Model: c.modelName(),
 		Input: c.asked.Tokens, Output: many(each, c.asked.Choices), Step: many(step, c.asked.Choices),
 	}
 }
+
+// listed are the tiers of service for which the price list has no price that is
+// too low.
+var listed = map[string]bool{"": true, "auto": true, "default": true, "standard": true, "standard_only": true, "flex": true}
 
 // many is n tokens for each of several answers.
 func many(n int64, choices int) int64 { return min(n, 1<<40) * int64(max(choices, 1)) }
@@ -164,6 +175,9 @@ func (c *call) debit(u wire.Usage) budget.Cost {
 	case c.reserved != nil:
 		return c.reserved.Settle(budget.Usage(u))
 	case c.asked == nil:
+		return budget.Cost{}
+	}
+	if c.claim().Tier != "" {
 		return budget.Cost{}
 	}
 	return prices.Cost(c.modelName(), budget.Usage(u))

@@ -346,14 +346,22 @@ func TestFirstByteWaitsForNoDisk(t *testing.T) {
 // A profile whose budget limits money refuses a model without a price.
 func TestUnpricedModel(t *testing.T) {
 	s := openSpending(t, budget.NewMemory(nil), budget.Limit{USD: budget.AtMost(budget.Dollar)}, says(200, "application/json", chatBody("hello")))
-	req := ask(t.Context(), t, chat, "", false)
-	req.Body = io.NopCloser(strings.NewReader(`{"model":"new","messages":[]}`))
-	resp, err := s.door.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := body(t, resp); resp.StatusCode != 429 || !strings.Contains(got, `the price of model \"new\" is not known`) {
-		t.Errorf("status %d: %s", resp.StatusCode, got)
+	for request, want := range map[string]string{
+		`{"model":"new","messages":[]}`:                          `the price of model \"new\" is not known`,
+		`{"model":"m","messages":[],"service_tier":"priority"}`:  `the price of model \"m\" in tier \"priority\" is not known`,
+		`{"model":"m","messages":[],"service_tier":"f\u0061st"}`: `the price of model \"m\" in tier \"fast\" is not known`,
+		`{"model":"m","messages":[],"service_tier":"default"}`:   "",
+		`{"model":"m","messages":[],"service_tier":null}`:        "",
+	} {
+		req := ask(t.Context(), t, chat, "", false)
+		req.Body = io.NopCloser(strings.NewReader(request))
+		resp, err := s.door.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := body(t, resp); (resp.StatusCode == 429) != (want != "") || !strings.Contains(got, want) {
+			t.Errorf("%s: status %d: %s", request, resp.StatusCode, got)
+		}
 	}
 }
 

@@ -98,6 +98,9 @@ type Claim struct {
 	// The host and the model are added.
 	Scopes []Scope
 	Model  string
+	// Tier is a way of being served that the price list knows no price of; empty:
+	// it does, if it has the model.
+	Tier string
 	// Envelopes are limits that the purse does not know: a run's own, a key's.
 	Envelopes []Envelope
 	// Input and Output are the tokens that are reserved at once.
@@ -110,6 +113,7 @@ type Claim struct {
 // blocks at hand are not enough. Of the results one is nil.
 func (p *Purse) Reserve(ctx context.Context, c Claim) (*Reservation, *Refusal) {
 	price, priced := p.prices.Of(Pinned(c.Model))
+	priced = priced && c.Tier == ""
 	r := &Reservation{purse: p, price: price, priced: priced, input: c.Input, output: c.Output, step: c.Step}
 	if r.step <= 0 {
 		r.step = 1024
@@ -126,7 +130,7 @@ func (p *Purse) Reserve(ctx context.Context, c Claim) (*Reservation, *Refusal) {
 	if !priced {
 		for _, s := range r.shares {
 			if s.limit.USD.Set {
-				return nil, &Refusal{Reason: Unpriced, ID: s.id, Limit: s.limit, Model: c.Model}
+				return nil, &Refusal{Reason: Unpriced, ID: s.id, Limit: s.limit, Model: c.Model, Tier: c.Tier}
 			}
 		}
 	}

@@ -27,7 +27,7 @@ type Refusal struct {
 	// Need is what was asked for, Spent what is gone, Reserved what calls under way
 	// and other processes have.
 	Need, Spent, Reserved Amount
-	Model                 string // if Unpriced
+	Model, Tier           string // if Unpriced
 	Err                   error  // if Unreachable
 }
 
@@ -35,6 +35,9 @@ type Refusal struct {
 func (r *Refusal) String() string {
 	switch r.Reason {
 	case Unpriced:
+		if r.Tier != "" {
+			return fmt.Sprintf("the price of model %q in tier %q is not known, and the budget of %s limits money: ask in the standard tier", r.Model, r.Tier, r.ID.Scope)
+		}
 		return fmt.Sprintf("the price of model %q is not known, and the budget of %s limits money: give it one under prices", r.Model, r.ID.Scope)
 	case Unreachable:
 		return fmt.Sprintf("the budget of %s could not be reached: %v", r.ID.Scope, r.Err)

@@ -18,6 +18,9 @@ type Request struct {
 	Tokens int64
 	// MaxTokens is the most that each answer may have; 0 if the caller said nothing.
 	MaxTokens int64
+	// Tiers are what it says of how it is to be served: priority, fast. Most say
+	// nothing.
+	Tiers []string
 }
 
 // Request judges a request. Every string and number in it is screened: those
@@ -96,6 +99,10 @@ func (r *Request) read(b *document, leaves []leaf) {
 		case "n":
 			if n, ok := count(b.doc[l.from:l.to]); ok && n > 0 && n <= maxChoices {
 				r.Choices = int(n)
+			}
+		case "tier":
+			if l.token == '"' {
+				r.Tiers = append(r.Tiers, string(b.content(b.doc, &l)))
 			}
 		case "max-tokens":
 			if n, ok := count(b.doc[l.from:l.to]); ok {
