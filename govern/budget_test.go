@@ -202,9 +202,10 @@ func TestBudgetRunsOutMidStream(t *testing.T) {
 			}))
 			go func() {
 				_, err := io.WriteString(w, c.first)
-				for err == nil {
+				for n := 0; err == nil && n < 1000; n++ {
 					_, err = io.WriteString(w, c.again)
 				}
+				w.Close()
 			}()
 			resp, err := s.door.RoundTrip(ask(t.Context(), t, c.url, "hi", true))
 			if err != nil {
