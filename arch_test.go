@@ -24,6 +24,7 @@ var rooms = map[string]room{
 	"guard":                {},
 	"guard/match":          {rooms: []string{"guard"}},
 	"guard/guardtest":      {rooms: []string{"guard"}},
+	"guard/disclosure":     {rooms: []string{"guard"}},
 	"guard/inline":         {rooms: []string{"guard"}},
 	"guard/rules/gitleaks": {rooms: []string{"guard", "guard/match"}},
 	"guard/rules":          {rooms: []string{"guard", "guard/match", "guard/rules/gitleaks"}},

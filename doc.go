@@ -46,6 +46,11 @@
 // what they found and stops where one of them denies. It knows no rule, no
 // provider and no file, and depends on the standard library alone. Start here.
 //
+// # Package guard/disclosure
+//
+// A guard that finds a request's system prompt in its answer: runs of its words,
+// and canaries. It is no pattern: what it looks for comes with each request.
+//
 // # Package guard/inline
 //
 // A file of ours as a guard reads it, with the comments in it that let findings
