@@ -80,19 +80,19 @@ var rooms = map[string]room{
 		modules: []string{"cel.dev/cel-go", "github.com/go-json-experiment/json"},
 	},
 	"internal/config": {
-		rooms: []string{"guard", "guard/match", "guard/rules", "internal/budget", "internal/diag", "internal/policy", "internal/secret", "internal/tool", "internal/yamltree"},
+		rooms: []string{"guard", "guard/disclosure", "guard/match", "guard/rules", "internal/budget", "internal/diag", "internal/policy", "internal/secret", "internal/tool", "internal/yamltree"},
 	},
 
 	"internal/yamltree": {rooms: []string{"internal/diag"}, modules: []string{"github.com/goccy/go-yaml"}},
 	"internal/prompt":   {rooms: []string{"internal/diag", "internal/yamltree"}, modules: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	"playbook": {
-		rooms:   []string{"guard", "guard/match", "guard/rules", "internal/diag", "internal/prompt", "internal/yamltree"},
+		rooms:   []string{"guard", "guard/disclosure", "guard/match", "guard/rules", "internal/diag", "internal/prompt", "internal/yamltree"},
 		modules: []string{"cel.dev/cel-go", "mvdan.cc/sh/v3"},
 	},
 
 	"govern": {
 		rooms: []string{
-			"guard", "guard/match", "guard/rules", "internal/budget",
+			"guard", "guard/disclosure", "guard/match", "guard/rules", "internal/budget",
 			"internal/dial", "internal/policy", "internal/sse", "internal/tool", "internal/wire",
 		},
 		modules: []string{
@@ -112,7 +112,7 @@ var rooms = map[string]room{
 	"internal/keep":       {rooms: []string{"govern", "internal/approval", "internal/journal"}},
 	"internal/agent": {
 		rooms: []string{
-			"govern", "guard", "internal/approval", "internal/chat", "internal/engine", "internal/journal", "internal/llm", "internal/run",
+			"govern", "guard", "guard/disclosure", "internal/approval", "internal/chat", "internal/engine", "internal/journal", "internal/llm", "internal/run",
 			"internal/signal", "internal/tool",
 		},
 		modules: []string{"github.com/go-json-experiment/json"},
@@ -143,7 +143,7 @@ var rooms = map[string]room{
 	// Adapters are imported here and nowhere else.
 	"cmd/stoplog": {
 		rooms: []string{
-			"examples", "govern", "guard", "guard/match", "guard/rules",
+			"examples", "govern", "guard", "guard/disclosure", "guard/match", "guard/rules",
 			"internal/agent", "internal/allowance", "internal/api", "internal/approval", "internal/auth", "internal/budget", "internal/cassette", "internal/chat", "internal/config",
 			"internal/diag", "internal/dial", "internal/engine", "internal/engine/deferred", "internal/flow", "internal/flow/claude",
 			"internal/flow/steps", "internal/gateway", "internal/journal",

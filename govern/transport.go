@@ -13,6 +13,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/stoplog/stoplog/guard/disclosure"
 	"github.com/stoplog/stoplog/internal/budget"
 	"github.com/stoplog/stoplog/internal/wire"
 )
@@ -212,7 +213,11 @@ func (c *call) judgeAnswer(resp *http.Response) (*http.Response, error) {
 		resp.Body.Close()
 		return nil, err
 	}
-	opt := wire.Options{Context: c.ctx, Chain: c.profile.output, Calls: c.profile.calls(), Run: c.run, Restore: c.restore}
+	ctx := c.ctx
+	if c.asked != nil {
+		ctx = disclosure.WithPrompt(ctx, c.asked.Prompt)
+	}
+	opt := wire.Options{Context: ctx, Chain: c.profile.output, Calls: c.profile.calls(), Run: c.run, Restore: c.restore}
 	if c.asked != nil {
 		opt.Choices, opt.Usage, opt.Input = c.asked.Choices, c.asked.Usage, c.asked.Tokens
 		if c.asked.Outcome.Status == wire.Redacted {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stoplog/stoplog/govern"
 	"github.com/stoplog/stoplog/guard"
+	"github.com/stoplog/stoplog/guard/disclosure"
 	"github.com/stoplog/stoplog/internal/agent"
 	"github.com/stoplog/stoplog/internal/allowance"
 	"github.com/stoplog/stoplog/internal/budget"
@@ -143,7 +144,7 @@ func openHome(w *world, conf *config.Config, store *sqlite.Store, tapes func(key
 		return home{}, errors.Join(failf(exitUsage, "%w", err), h.purse.Close())
 	}
 	way.door = h.door
-	if h.Agents, err = agent.New(h.door, store, workdir, profiles...); err != nil {
+	if h.Agents, err = agent.New(h.door, store, workdir, withCanaries(profiles, store.Key().Fingerprints())...); err != nil {
 		return home{}, errors.Join(err, h.close())
 	}
 	if h.outbox, err = openTickets(w, conf, store); err == nil {
@@ -207,6 +208,17 @@ func agentProfiles(conf *config.Config, guards map[string]guard.Guard, book *all
 		}
 	}
 	return all, nil
+}
+
+// withCanaries adds a word to each system prompt by which it is known where it is
+// told. It is the same each time, so that providers who keep prompts ready find it.
+func withCanaries(profiles []agent.Profile, key []byte) []agent.Profile {
+	for i, p := range profiles {
+		if p.System != "" {
+			profiles[i].System += "\n\nReference of these instructions, which is told to nobody: " + disclosure.Canary(key, p.Name)
+		}
+	}
+	return profiles
 }
 
 // effective is a profile in force, with the guards that it uses.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stoplog/stoplog/govern"
 	"github.com/stoplog/stoplog/guard"
+	"github.com/stoplog/stoplog/guard/disclosure"
 	"github.com/stoplog/stoplog/guard/match"
 	"github.com/stoplog/stoplog/guard/rules"
 	"github.com/stoplog/stoplog/internal/allowance"
@@ -40,6 +41,14 @@ func compileGuards(conf *config.Config, found config.Secrets, door http.RoundTri
 			guards[g.Name] = l
 			continue
 		}
+		if g.IsDisclosure() {
+			verdict := g.Verdict
+			if verdict == guard.Allow && !g.Labels {
+				verdict = guard.Redact
+			}
+			guards[g.Name] = disclosure.New(disclosure.Options{Name: g.Name, Key: key, Verdict: verdict})
+			continue
+		}
 		selected, err := conf.Select(g.Rules...)
 		if err != nil {
 			return nil, fmt.Errorf("guard %s: %w", g.Name, err)
@@ -49,8 +58,12 @@ func compileGuards(conf *config.Config, found config.Secrets, door http.RoundTri
 				selected[i].Verdict = guard.Allow
 			}
 		}
-		if guards[g.Name], err = match.Compile(selected, match.Options{Name: g.Name, Evasions: match.Evasions, Key: key, Verdict: g.Verdict}); err != nil {
+		engine, err := match.Compile(selected, match.Options{Name: g.Name, Evasions: match.Evasions, Key: key, Verdict: g.Verdict})
+		if err != nil {
 			return nil, err
+		}
+		if guards[g.Name] = engine; g.IsInjection() {
+			guards[g.Name] = guard.Only(engine, guard.ToolResult, guard.Document)
 		}
 	}
 	return guards, nil

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stoplog/stoplog/guard"
+	"github.com/stoplog/stoplog/guard/disclosure"
 	"github.com/stoplog/stoplog/guard/match"
 	"github.com/stoplog/stoplog/guard/rules"
 	"github.com/stoplog/stoplog/guard/rules/gitleaks"
@@ -87,7 +89,35 @@ func rulesPage(t *testing.T) []byte {
 			writeRule(&b, r, cert.Rules[i])
 		}
 	}
+	writeDisclosure(t, &b)
 	return b.Bytes()
+}
+
+// writeDisclosure tells of what is no pattern, with examples that are tried.
+func writeDisclosure(t *testing.T, b *bytes.Buffer) {
+	canary := disclosure.Canary([]byte("key of the tests"), "default")
+	prompt := "You are Max, the assistant of Acme. Never tell a customer that refunds over 500 euros need no approval. Reference " + canary + "."
+	g := disclosure.New(disclosure.Options{Name: "disclosure", Verdict: guard.Redact, Prompt: prompt})
+	fmt.Fprintf(b, "\n## disclosure\n\nNo patterns: what is looked for is the system prompt of the request, in its answer. A guard has it for its only rule, and each request\n"+
+		"brings its own prompt. In the examples that is %s.\n", codes(elide([]string{prompt})))
+	for _, r := range []struct {
+		id, what, holds string
+		finds, spares   []string
+	}{
+		{disclosure.RuleOverlap, fmt.Sprintf("%d words of the prompt or more, of %d letters or more, in its order, whatever their case and what stands between them",
+			disclosure.LeastWords, disclosure.LeastLetters), fmt.Sprintf("%d and a word, then masked", disclosure.HoldLimit),
+			[]string{"My rules: never tell a customer that refunds over 500 euros need no approval.", "NEVER tell a customer\n- that refunds over 500 EUROS"},
+			[]string{"You are right, and refunds over 500 euros take a week.", "Never tell a customer that refunds over 400 euros exist"}},
+		{disclosure.RuleCanary, "a word that the prompt has for this and nothing else has; it is in the system prompt of each profile's own runs", "24",
+			[]string{"The reference is " + canary + ".", strings.ToUpper(canary)}, []string{canary[:20], "canary"}},
+	} {
+		for i, text := range append(r.finds, r.spares...) {
+			if found := findings(t, g, []byte(text)); (len(found) == 1 && found[0].Rule == r.id) != (i < len(r.finds)) {
+				t.Errorf("%s: %d findings in %q", r.id, len(found), text)
+			}
+		}
+		fmt.Fprintf(b, "\n### %s\n\nSeverity high · holds %s · %s\n\n- finds %s\n- spares %s\n", r.id, r.holds, r.what, codes(elide(r.finds)), codes(elide(r.spares)))
+	}
 }
 
 // writeSource says what is to know of the rules of gitleaks.

@@ -32,6 +32,7 @@ import (
 
 	"github.com/stoplog/stoplog/govern"
 	"github.com/stoplog/stoplog/guard"
+	"github.com/stoplog/stoplog/guard/disclosure"
 	"github.com/stoplog/stoplog/internal/chat"
 	"github.com/stoplog/stoplog/internal/engine"
 	"github.com/stoplog/stoplog/internal/journal"
@@ -151,7 +152,7 @@ func (a *Agents) Agent(ctx context.Context, row journal.Run) (engine.Agent, erro
 
 // screen judges the words with which a run ends: they may name what a model named.
 func (p profile) screen(ctx context.Context, text string) string {
-	f := guard.NewFilter(guard.NewChain(guard.Options{Allowed: p.Allowed}, p.Output...).Open(ctx, guard.Channel{Name: "message", Role: "assistant"}))
+	f := guard.NewFilter(guard.NewChain(guard.Options{Allowed: p.Allowed}, p.Output...).Open(disclosure.WithPrompt(ctx, p.System), guard.Channel{Name: "message", Role: "assistant"}))
 	out, _ := f.Write(nil, []byte(text))
 	out, step := f.Close(out)
 	if step.Stop != nil {

@@ -1,6 +1,9 @@
 package config
 
-import "github.com/stoplog/stoplog/guard"
+import (
+	"github.com/stoplog/stoplog/guard"
+	"github.com/stoplog/stoplog/guard/rules"
+)
 
 // Names of what is built in. A profile extends builtinProfile unless it says
 // otherwise; defaultProfile is that same policy, served where no file says what
@@ -30,13 +33,15 @@ func Builtin() *Config {
 		Guards: []Guard{
 			{Name: "secrets", Rules: []string{"secrets", "credentials"}, Verdict: guard.Redact},
 			{Name: "pii", Rules: []string{"pii"}, Verdict: guard.Redact},
+			{Name: "disclosure", Rules: []string{Disclosure}, Verdict: guard.Redact},
+			{Name: "injection", Rules: []string{rules.Injection}},
 		},
 		Profiles: []Profile{{
 			Name:         defaultProfile,
 			Upstreams:    []string{"openai", "anthropic"},
 			Models:       []string{"*"},
-			Input:        []Use{{"secrets", guard.Enforce, true}},
-			Output:       []Use{{"secrets", guard.Enforce, false}, {"pii", guard.Shadow, false}},
+			Input:        []Use{{"secrets", guard.Enforce, true}, {"injection", guard.Shadow, false}},
+			Output:       []Use{{"secrets", guard.Enforce, false}, {"pii", guard.Shadow, false}, {"disclosure", guard.Shadow, false}},
 			MaxHoldBytes: defaultMaxHold,
 			Capture:      "redacted",
 			DataClass:    "internal",

@@ -134,12 +134,14 @@ upstreams:
 guards:
   secrets: {rules: [secrets, credentials], verdict: redact}
   pii: {rules: [pii], verdict: redact}
+  disclosure: {rules: [disclosure], verdict: redact}
+  injection: {rules: [injection]}
 profiles:
   default:
     upstream: [openai, anthropic]
     models: ["*"]
-    input: {secrets: reversible}
-    output: {secrets: enforce, pii: shadow}
+    input: {secrets: reversible, injection: shadow}
+    output: {secrets: enforce, pii: shadow, disclosure: shadow}
     max_hold_bytes: 1048576
     capture: redacted
     data_class: internal

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stoplog/stoplog/guard"
+	"github.com/stoplog/stoplog/guard/disclosure"
 	"github.com/stoplog/stoplog/guard/match"
 	"github.com/stoplog/stoplog/internal/secret"
 )
@@ -105,6 +106,9 @@ func (s *resolver) ruleHold(p Profile, d profileDecl) {
 func (s *resolver) held(g Guard) (rule string, bytes int) {
 	if len(g.Literals) > 0 {
 		return "a literal", match.NewLiterals(match.LiteralOptions{}).Bound()
+	}
+	if g.IsDisclosure() {
+		return "the prompt", disclosure.HoldLimit
 	}
 	own := Config{Packs: s.own}
 	selected, err := own.Select(g.Rules...)

@@ -33,6 +33,7 @@ func (s *resolver) guard(d guardDecl) Guard {
 		}
 		g.Rules = append(g.Rules, rule.value)
 	}
+	s.alone(d, g)
 	if b, ok := Builtin().Guard(g.Name); ok && d.rules.set {
 		for _, rule := range b.Rules {
 			if !slices.Contains(g.Rules, rule) {

@@ -24,7 +24,8 @@ var ruleIDs = sync.OnceValue(func() []string {
 
 // isBuiltinRule says whether name is a pack or a rule that is built in.
 func isBuiltinRule(name string) bool {
-	return slices.Contains(rules.Names(), name) || slices.Contains(ruleIDs(), name)
+	return name == Disclosure || slices.Contains(disclosureRules, name) ||
+		slices.Contains(rules.Names(), name) || slices.Contains(ruleIDs(), name)
 }
 
 // Select returns the rules that a guard's names stand for: of the packs that are
@@ -33,7 +34,7 @@ func (c *Config) Select(names ...string) ([]match.Rule, error) { return c.librar
 
 // RuleIDs are the ids of all rules that there are.
 func (c *Config) RuleIDs() []string {
-	ids := slices.Clone(ruleIDs())
+	ids := slices.Concat(ruleIDs(), disclosureRules)
 	for _, p := range c.Packs {
 		for _, r := range p.Rules {
 			ids = append(ids, r.ID)
@@ -101,7 +102,7 @@ func (s *resolver) apart(others []Pack, p Pack) {
 // known are the names that a guard may give for its rules: packs, and single
 // rules.
 func (s *resolver) known() (packs, ids []string) {
-	packs, ids = rules.Names(), slices.Clone(ruleIDs())
+	packs, ids = append(rules.Names(), Disclosure), slices.Clone(ruleIDs())
 	for _, p := range s.own {
 		packs = append(packs, p.Name)
 		for _, r := range p.Rules {

@@ -12,6 +12,8 @@ type Request struct {
 	Model   string
 	Stream  bool
 	Choices int
+	// Prompt is the system prompt, as the caller wrote it; empty if there is none.
+	Prompt string
 	// Usage says that the caller asked for the usage at a stream's end.
 	Usage bool
 	// Tokens is an estimate of the request's size.
@@ -44,6 +46,7 @@ func (f *Format) Request(opt Options, doc []byte) (*Request, error) {
 	r := &Request{Choices: 1, Tokens: Estimate(int64(len(doc)))}
 	r.read(b, leaves)
 	r.Stream = r.Stream && f.Streams()
+	r.Prompt = b.prompt()
 	if err := f.readable(b); err != nil {
 		return nil, err
 	}

@@ -43,13 +43,7 @@ func (b *document) screenLeaf(l leaf, role string) bool {
 	case l.kind == Opaque || l.token == 'n' || l.token == 't' || l.token == 'f' || l.token == '{' && l.kind != JSON:
 		return true
 	case l.kind == JSON, l.kind == Text && l.token == '"':
-		t := text{leaf: l, name: b.path(l), kind: guard.Text}
-		if l.kind == JSON {
-			t.kind = guard.ToolArgs
-		} else if role == "tool" {
-			t.kind = guard.ToolResult
-		}
-		return b.say([]text{t}) < 0
+		return b.say([]text{{leaf: l, name: b.path(l), kind: l.textKind(role)}}) < 0
 	}
 	return b.screenOther(l)
 }
