@@ -142,6 +142,9 @@ func watchingGuards(conf *config.Config) (all []watching) {
 			uses []config.Use
 		}{{"input", p.Input}, {"output", p.Output}} {
 			for _, g := range guards {
+				if side.name == "input" && g.IsDisclosure() || side.name == "output" && g.IsInjection() {
+					continue // there is nothing for it there
+				}
 				if mode := modeOf(side.uses, g.Name); mode != guard.Enforce.String() {
 					all = append(all, watching{p.Name, side.name, g.Name, mode})
 				}
