@@ -219,12 +219,12 @@ const mostWithheld = 8 << 10
 
 // showWithheld shows the answer that a question is about, as its caller would get it.
 func showWithheld(ctx context.Context, w *world, store journal.Reader, q journal.Question) {
-	if q.About != approval.AboutAnswer || q.State != journal.QuestionPending {
+	if q.State != journal.QuestionPending {
 		return
 	}
-	a, err := approval.ReadAnswer(ctx, store, q.Tenant, q.ID)
+	a, err := approval.Asked(ctx, store, q)
 	if errors.Is(err, journal.ErrNotFound) {
-		return // of an agent's run
+		return
 	}
 	if err != nil {
 		w.voice.sayf("the answer cannot be shown: %v", err)

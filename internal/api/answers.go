@@ -60,7 +60,7 @@ func (s *Server) showWithheld(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	a, err := approval.ReadAnswer(r.Context(), s.Store, s.Tenant, q.ID)
+	a, err := approval.Asked(r.Context(), s.Store, q)
 	if err != nil {
 		return err
 	}

@@ -115,6 +115,19 @@ func AnswerOf(ctx context.Context, r journal.Reader, ref journal.Ref) (Answer, e
 	return Answer{}, fmt.Errorf("an answer that is kept for %s: %w", ref, journal.ErrNotFound)
 }
 
+// Asked returns the answer that a question is about: of a request, or of a run that
+// asks itself. journal.ErrNotFound: it is about none, or it is no longer kept.
+func Asked(ctx context.Context, r journal.Reader, q journal.Question) (Answer, error) {
+	if q.About != AboutAnswer {
+		return Answer{}, fmt.Errorf("%s is about no answer: %w", q.ID, journal.ErrNotFound)
+	}
+	a, err := ReadAnswer(ctx, r, q.Tenant, q.ID)
+	if errors.Is(err, journal.ErrNotFound) {
+		return AnswerOf(ctx, r, q.Ref)
+	}
+	return a, err
+}
+
 // ReadAnswer returns the answer of an approval, or of a request that is part of a
 // run; journal.ErrNotFound if there is none.
 func ReadAnswer(ctx context.Context, r journal.Reader, tenant string, id journal.ID) (a Answer, err error) {

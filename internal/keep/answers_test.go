@@ -521,3 +521,68 @@ func TestAnswerBinds(t *testing.T) {
 		t.Errorf("the question binds to %s, want %s (%v)", hex.EncodeToString(q.Digest[:]), hex.EncodeToString(want[:]), err)
 	}
 }
+
+// A caller who leaves while a person thinks finds the answer later; who leaves
+// before the provider has said all has nothing kept.
+func TestLeavesWhileWaiting(t *testing.T) {
+	each(t, func(t *testing.T, protocol string, stream bool) {
+		h := newHouse(t)
+		h.says(protocol, stream, "it ", "is ", secretOf(1), ".")
+		ctx, leave := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			resp, err := h.door.RoundTrip(h.request(protocol, stream, "hello", "Stoplog-Wait", "60s").WithContext(ctx))
+			if err == nil {
+				_, err = io.Copy(io.Discard, resp.Body)
+				err = errors.Join(err, resp.Body.Close())
+			}
+			done <- err
+		}()
+		id := h.waiting()
+		leave()
+		if err := <-done; err == nil {
+			t.Error("the answer ended well for who left")
+		}
+		if run := h.run(id); run.Status != journal.WaitingApproval {
+			t.Errorf("the run is %s, want it to wait", run.Status)
+		}
+		if err := h.decide(id, journal.QuestionApproved); err != nil {
+			t.Fatal(err)
+		}
+		if g := h.send(h.request(protocol, stream, "hello", "Stoplog-Approval", string(id))); g.body != string(h.answer) {
+			t.Errorf("later it is %d %s", g.status, g.body)
+		}
+	})
+}
+
+// A body that is closed while it waits lets go at once.
+func TestClosedWhileWaiting(t *testing.T) {
+	h := newHouse(t)
+	h.says(govern.OpenAI, true, "it ", "is ", secretOf(1), ".")
+	resp, err := h.door.RoundTrip(h.request(govern.OpenAI, true, "hello", "Stoplog-Wait", "60s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		io.Copy(io.Discard, resp.Body)
+	}()
+	h.waiting()
+	if err := resp.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	<-done
+}
+
+// Who does not wait so long is told where the answer will be.
+func TestWaitEnds(t *testing.T) {
+	each(t, func(t *testing.T, protocol string, stream bool) {
+		h := newHouse(t)
+		h.says(protocol, stream, "it ", "is ", secretOf(1), ".")
+		g := h.send(h.request(protocol, stream, "hello", "Stoplog-Wait", "50ms"))
+		if id := g.approval(t); !strings.Contains(g.body, "/v1/approvals/"+string(id)+"/answer") || strings.Contains(g.body, "ghp_") {
+			t.Errorf("%s", g.body)
+		}
+	})
+}
