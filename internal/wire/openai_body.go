@@ -70,7 +70,7 @@ func openaiTexts(b *document, leaves []leaf) (texts []text, calls span) {
 		}
 		t := text{leaf: l, name: prefix + l.node.channel, kind: guard.Reasoning, rank: openaiRank(&l)}
 		switch l.node.channel {
-		case "content":
+		case "content", "transcript":
 			t.kind = guard.Text
 		case "refusal":
 			t.kind = guard.Refusal

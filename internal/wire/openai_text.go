@@ -62,7 +62,7 @@ func openaiRank(l *leaf) int {
 		return 0
 	}
 	switch l.node.channel {
-	case "content":
+	case "content", "transcript":
 		return 1
 	case "refusal":
 		return 2
@@ -96,7 +96,7 @@ func (d *openaiStream) piece(s *Stream, c *openaiChoice, l *lane, doc []byte, le
 			name += "unknown/" + strconv.Itoa(len(c.texts))
 		case role == "refusal":
 			name, kind = name+role, guard.Refusal
-		case role == "content":
+		case role == "content", role == "transcript":
 			name += role
 		default:
 			name, kind = name+role, guard.Reasoning
