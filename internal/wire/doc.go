@@ -18,6 +18,10 @@
 //   - text and json fields are channels: what one field says over many frames
 //     is one text. So are fields that a table does not know but whose parent it
 //     calls a stream, since those are cut into deltas like their siblings.
+//   - what an OpenAI response says again (an event that ends a text, an item or
+//     all of it) is found to repeat a channel by a keyed hash, and becomes what has
+//     left of it; it is not judged again. A copy that says something else is a
+//     text of its own.
 //   - every other string and number is screened whole, each distinct value
 //     once. A finding in a field that no table knows replaces its text; in one
 //     that clients act on (an id, an enum, a number) it refuses the event.
@@ -40,7 +44,7 @@
 // In a frame that a finding touches, text changes inside its strings, a number
 // becomes a string or null, and what repeats changed text becomes null.
 //
-// Nothing overtakes: in a lane (an OpenAI choice; an Anthropic message) frames
+// Nothing overtakes: in a lane (an OpenAI choice, a response, an Anthropic message) frames
 // leave in the order in which they came, and the end waits for all. Comments
 // and pings say nothing and do not wait.
 //
