@@ -61,15 +61,18 @@ type Settled struct {
 	Detail string `json:"detail,omitempty"` // a sentence for people
 	// Upstream is the one that answered, where it is not the one that was asked
 	// first.
-	Upstream string     `json:"upstream,omitempty"`
-	Usage    wire.Usage `json:"usage"`
+	Upstream string `json:"upstream,omitempty"`
+	// WouldHold is the most bytes of one of the answer's texts that guards in shadow
+	// would have held back, looked at every 256 bytes.
+	WouldHold int64      `json:"would_hold,omitempty"`
+	Usage     wire.Usage `json:"usage"`
 	// Cost is what that costs, in dollars; null where the price is not known.
 	Cost budget.Cost `json:"cost_usd"`
 }
 
 // settled says an outcome in the words of runs.
 func settled(o wire.Outcome) Settled {
-	s := Settled{Status: "completed", Reason: "completed", Detail: o.Reason, Usage: o.Usage}
+	s := Settled{Status: "completed", Reason: "completed", Detail: o.Reason, WouldHold: o.WouldHold, Usage: o.Usage}
 	switch o.Status {
 	case wire.Blocked, wire.ApprovalRequired: // and nobody is asked
 		s.Status, s.Reason = "blocked", "guard_denied"

@@ -16,6 +16,7 @@ type judge struct {
 	screen  Screen
 	read    int64 // bytes written to it
 	settled int64
+	most    int64     // bytes that waited in shadow, at multiples of lookEvery
 	open    []Finding // reported without their end, which is still to come
 	failed  error
 }

@@ -57,7 +57,7 @@ func (j *judge) reset(ctx context.Context, ch Channel) {
 	if !ok {
 		j.screen = screen(ctx, j.guard, j.mode, ch)
 	}
-	j.read, j.settled, j.failed, j.open = 0, 0, nil, j.open[:0]
+	j.read, j.settled, j.most, j.failed, j.open = 0, 0, 0, nil, j.open[:0]
 }
 
 // Reset implements [Resetter].

@@ -223,10 +223,40 @@ func (s *Stream) release(to int64) {
 		return
 	}
 	for _, j := range s.watching {
-		fs, err := j.write(s.held()[:n])
-		s.observe(j, fs, err)
+		s.show(j, s.held()[:n])
 	}
 	s.settled = to
+}
+
+// lookEvery is how often it is looked at how much a guard in shadow would hold:
+// where the length of the text that it was shown is a multiple of this, so that
+// the answer does not depend on cuts.
+const lookEvery = 256
+
+// show gives a guard that only watches the text that was let through.
+func (s *Stream) show(j *judge, text []byte) {
+	for len(text) > 0 {
+		n := len(text)
+		if j.mode == Shadow && j.failed == nil {
+			n = min(n, lookEvery-int(j.read%lookEvery))
+		}
+		fs, err := j.write(text[:n])
+		s.observe(j, fs, err)
+		if j.mode == Shadow && j.failed == nil && j.read%lookEvery == 0 {
+			j.most = max(j.most, j.read-j.settled)
+		}
+		text = text[n:]
+	}
+}
+
+// WouldHold returns the most bytes that a guard in shadow would have held back, as
+// far as that was looked at: every 256 bytes of what was let through.
+func (s *Stream) WouldHold() int64 {
+	most := int64(0)
+	for _, j := range s.watching {
+		most = max(most, j.most)
+	}
+	return most
 }
 
 // observe records what a guard that only watches found.

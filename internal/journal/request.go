@@ -87,7 +87,10 @@ type Settled struct {
 	Detail string `json:"detail,omitempty"` // a sentence for people
 	// Upstream is the one that answered, where it is not Started's.
 	Upstream string `json:"upstream,omitempty"`
-	Usage    Usage  `json:"usage"`
+	// WouldHold is the most bytes of one of the answer's texts that guards in shadow
+	// would have held back, looked at every 256 bytes.
+	WouldHold int64 `json:"would_hold,omitempty"`
+	Usage     Usage `json:"usage"`
 	// Cost is what that costs, in dollars; null where the price is not known.
 	Cost budget.Cost `json:"cost_usd"`
 }

@@ -80,12 +80,19 @@ type clause struct {
 // comparisons, and far less than a millisecond.
 const costLimit = 50_000
 
+// What a condition may be: deeper ones take the compiler itself too long.
+const (
+	maxDepth  = 24
+	maxLength = 4096 // bytes
+)
+
 // environment is what conditions see.
 var environment = func() *cel.Env {
 	env, err := cel.NewEnv(
 		cel.Variable("tool", cel.StringType),
 		cel.Variable("args", cel.DynType),
 		cel.CrossTypeNumericComparisons(true),
+		cel.ParserRecursionLimit(maxDepth), cel.ParserExpressionSizeLimit(maxLength),
 		ext.Strings(), ext.Lists(),
 	)
 	if err != nil {

@@ -229,6 +229,7 @@ func (c *channel) close() {
 	}
 	c.closed = true
 	c.take(c.s.Close())
+	c.judge.outcome.wouldHold = max(c.judge.outcome.wouldHold, c.s.WouldHold())
 	c.judge.done(c.s)
 	c.s = nil
 	if c.ruled && c.stop == nil {

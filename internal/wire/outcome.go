@@ -30,26 +30,30 @@ type Outcome struct {
 	// Approval is the question to a person that the withheld rest waits for; empty
 	// if there is none.
 	Approval string
-	Usage    Usage
+	// WouldHold is the most bytes of a text that guards in shadow would have held
+	// back, as far as that was looked at (guard.Stream.WouldHold).
+	WouldHold int64
+	Usage     Usage
 }
 
 // outcome gathers what decides a response's Outcome. Which of several findings
 // names it depends on where they are, not on when they were made.
 type outcome struct {
-	stop     *guard.Stop
-	stopAt   string // the stop's channel
-	finding  *guard.Finding
-	findAt   string
-	prior    *Outcome // of the request
-	approval string   // the question to a person
-	why      string   // what there is to say of it
-	failure  string
-	refused  bool     // the failure is a guard's doing
-	spentOut *Outcome // there is no more budget for the answer
-	asked    int64    // the size of the request, in tokens, estimated
-	report   report
-	past     Usage // of messages of the answer before the one that is reported
-	textSize int64 // bytes of answer text that came
+	stop      *guard.Stop
+	stopAt    string // the stop's channel
+	finding   *guard.Finding
+	findAt    string
+	prior     *Outcome // of the request
+	approval  string   // the question to a person
+	why       string   // what there is to say of it
+	failure   string
+	refused   bool     // the failure is a guard's doing
+	spentOut  *Outcome // there is no more budget for the answer
+	wouldHold int64
+	asked     int64 // the size of the request, in tokens, estimated
+	report    report
+	past      Usage // of messages of the answer before the one that is reported
+	textSize  int64 // bytes of answer text that came
 }
 
 func (o *outcome) stopped(channel string, s *guard.Stop) {
@@ -78,7 +82,7 @@ func (o *outcome) failed(reason string) {
 
 // result is how it ended, if it ended now.
 func (o *outcome) result() Outcome {
-	out := Outcome{Status: Allowed, Usage: o.spent()}
+	out := Outcome{Status: Allowed, WouldHold: o.wouldHold, Usage: o.spent()}
 	switch {
 	case o.stop != nil:
 		out.Status, out.Guard, out.Rule = Blocked, o.stop.Guard, o.stop.Rule
