@@ -40,6 +40,8 @@ type Config struct {
 	Approvals Approvals
 	// MaxBody is the largest request body taken, in bytes; 0 is DefaultMaxBody.
 	MaxBody int64
+	// Rates hold callers to so much a minute, by their labels.
+	Rates []Rate
 	// Budgets limit what may be spent. They are this Transport's alone and are
 	// forgotten with it.
 	Budgets []Budget
@@ -115,7 +117,7 @@ type profile struct {
 
 // Open makes a Transport. It fails if the configuration does not hold together.
 func Open(cfg Config) (*Transport, error) {
-	t := &Transport{record: cfg.Record, maxBody: cfg.MaxBody, values: cfg.Values, approvals: cfg.Approvals, profiles: map[string]*profile{}}
+	t := &Transport{record: cfg.Record, maxBody: cfg.MaxBody, labelRates: cfg.Rates, values: cfg.Values, approvals: cfg.Approvals, profiles: map[string]*profile{}}
 	if t.values == nil {
 		t.values = &remembered{}
 	}

@@ -47,3 +47,43 @@ func TestRate(t *testing.T) {
 		}
 	})
 }
+
+// TestRateOfLabels holds all that bears a label to its rate, whatever the key.
+func TestRateOfLabels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		door, err := govern.Open(govern.Config{
+			Upstreams: []govern.Upstream{{Name: "u", Protocol: govern.OpenAI, BaseURL: "http://u.invalid", Transport: says(200, "application/json", chatBody("hello"))}},
+			Profiles:  []govern.Profile{{Name: "p", Upstreams: []string{"u"}, Models: []string{"*"}}},
+			Record:    (&records{}).add,
+			Rates:     []govern.Rate{{Kind: "team", Name: "*", Requests: 1}, {Kind: "team", Name: "a", Requests: 2}, {Kind: "key", Name: "*", Requests: 3}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer door.Close()
+		for i, c := range []struct {
+			who    govern.Caller
+			status int
+			rule   string
+		}{
+			{govern.Caller{Key: "k1", Team: "a"}, 200, ""},
+			{govern.Caller{Key: "k2", Team: "a"}, 200, ""},
+			{govern.Caller{Key: "k3", Team: "a"}, 429, "team a"},
+			{govern.Caller{Key: "k3", Team: "b"}, 200, ""},
+			{govern.Caller{Key: "k4", Team: "b"}, 429, "team b"},
+			{govern.Caller{Key: "k4"}, 200, ""},
+			{govern.Caller{Key: "k4"}, 200, ""},
+			{govern.Caller{Key: "k4"}, 200, ""},
+			{govern.Caller{Key: "k4"}, 429, "each key: k4"},
+			{govern.Caller{}, 200, ""},
+		} {
+			resp, err := door.RoundTrip(ask(govern.WithCaller(t.Context(), c.who), t, chat, "hi", false))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if said := body(t, resp); resp.StatusCode != c.status || !strings.Contains(said, c.rule) {
+				t.Errorf("request %d: status %d, want %d: %s", i+1, resp.StatusCode, c.status, said)
+			}
+		}
+	})
+}

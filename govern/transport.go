@@ -20,15 +20,16 @@ import (
 
 // Transport is the door. It is safe for use by several goroutines.
 type Transport struct {
-	profiles  map[string]*profile
-	first     *profile
-	values    Values
-	approvals Approvals
-	record    func(...Record) error
-	purse     *budget.Purse
-	rates     budget.Limiter
-	closers   []func() error
-	maxBody   int64
+	profiles   map[string]*profile
+	first      *profile
+	values     Values
+	approvals  Approvals
+	record     func(...Record) error
+	purse      *budget.Purse
+	rates      budget.Limiter
+	closers    []func() error
+	maxBody    int64
+	labelRates []Rate
 }
 
 // RoundTrip asks a model, governed. See the package's laws for what an error

@@ -74,6 +74,9 @@ func compileGuards(conf *config.Config, found config.Secrets, door http.RoundTri
 // keeps what it must remember, and book what people let pass.
 func openDoor(conf *config.Config, found config.Secrets, guards map[string]guard.Guard, book *allowance.Book, kept govern.Config, tapes *cassette.Recorder) (*govern.Transport, error) {
 	cfg := kept
+	for _, r := range conf.Rates {
+		cfg.Rates = append(cfg.Rates, govern.Rate(r))
+	}
 	cfg.MaxBody = conf.MaxBodyBytes
 	for _, u := range conf.Upstreams {
 		up, err := upstream(u, found)

@@ -69,6 +69,8 @@ type Config struct {
 	Gateway   Gateway
 	// Budgets are those that are no profile's; see [Config.Envelopes].
 	Budgets []budget.Envelope
+	// Rates are how much may begin in a minute, by labels of callers.
+	Rates []Rate
 	// Prices are the file's own; they come before those of [budget.List].
 	Prices budget.Prices
 	// Tickets says where what observers find odd goes.

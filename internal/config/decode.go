@@ -45,6 +45,7 @@ type (
 		profiles  []profileDecl
 		gateway   *gatewayDecl
 		budgets   budgetsDecl
+		rates     []rateDecl
 		prices    []priceDecl
 	}
 	upstreamDecl struct {
@@ -128,6 +129,8 @@ func (d decoder) document(root node) document {
 			doc.profiles = each(d, m, d.profile)
 		case "gateway":
 			doc.gateway = d.gateway(m.Value)
+		case "rates":
+			doc.rates = d.rates(m.Value)
 		case "budgets":
 			limits, _ := d.members(m.Value, budgetsShape)
 			doc.budgets = d.budgets(limits)

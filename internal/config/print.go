@@ -106,6 +106,9 @@ func (c *Config) printed() object {
 	if b := c.printedBudgets(); len(b) > 0 {
 		o = append(o, field{"budgets", b})
 	}
+	if r := printedRates(c.Rates); len(r) > 0 {
+		o = append(o, field{"rates", r})
+	}
 	if p := c.printedPrices(); len(p) > 0 {
 		o = append(o, field{"prices", p})
 	}

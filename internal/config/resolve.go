@@ -47,6 +47,7 @@ func resolve(r *reader, doc document) *Config {
 	}
 	c.Gateway = s.gateway()
 	s.budgets(c)
+	c.Rates = s.rates()
 	s.keepInUse(c)
 	s.judgesOf(c)
 	c.Warnings = s.warnings

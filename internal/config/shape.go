@@ -20,7 +20,15 @@ type shape struct {
 var (
 	fileShape = shape{
 		what: "the file", path: "the top level",
-		keys: []string{"version", "listen", "require_keys", "tls", "store", "seal", "max_body_bytes", "rules", "upstreams", "guards", "profiles", "gateway", "budgets", "prices", "tickets"},
+		keys: []string{"version", "listen", "require_keys", "tls", "store", "seal", "max_body_bytes", "rules", "upstreams", "guards", "profiles", "gateway", "budgets", "rates", "prices", "tickets"},
+	}
+	ratesShape = shape{
+		what: "rates", path: "rates",
+		keys: []string{"keys", "teams", "apps", "users"},
+	}
+	rateShape = shape{
+		what: "a rate", path: "rates.KIND.NAME",
+		keys: []string{"requests", "tokens"},
 	}
 	tlsShape = shape{
 		what: "tls", path: "tls",
@@ -111,7 +119,7 @@ var (
 		keys: []string{"id", "pattern", "group", "validators", "severity", "verdict", "match", "no_match"},
 	}
 	// shapes are those of a configuration.
-	shapes = []shape{fileShape, tlsShape, upstreamShape, keyShape, timeoutsShape, azureShape, guardShape, judgeShape, serviceShape, profileShape, ceilingsShape, limitsShape, mediaShape, approvalsShape, sealShape, gatewayShape, budgetsShape, limitShape, priceShape, ticketsShape, githubShape, webhookShape}
+	shapes = []shape{fileShape, tlsShape, upstreamShape, keyShape, timeoutsShape, azureShape, guardShape, judgeShape, serviceShape, profileShape, ceilingsShape, limitsShape, mediaShape, approvalsShape, sealShape, gatewayShape, budgetsShape, ratesShape, rateShape, limitShape, priceShape, ticketsShape, githubShape, webhookShape}
 )
 
 // members gives those members of a mapping that its shape knows, each key once,

@@ -82,13 +82,13 @@ func TestCalls(t *testing.T) {
 
 func TestCompileRefuses(t *testing.T) {
 	for when, want := range map[string]string{
-		`args.`:                          "rule 1, clause 2: at 1:6: Syntax error",
-		`args.a + "b"`:                   "", // dynamic: may be a bool
-		`1 + 1`:                          "rule 1, clause 2: at 1:1: it is a int, want true or false",
-		`argv.size() == 1`:               "rule 1, clause 2: at 1:1: undeclared reference to 'argv'",
+		`args.`:            "rule 1, clause 2: at 1:6: Syntax error",
+		`args.a + "b"`:     "", // dynamic: may be a bool
+		`1 + 1`:            "rule 1, clause 2: at 1:1: it is a int, want true or false",
+		`argv.size() == 1`: "rule 1, clause 2: at 1:1: undeclared reference to 'argv'",
 		strings.Repeat("(", 200) + "true" + strings.Repeat(")", 200): "rule 1, clause 2: at ",
 		`args.a == "` + strings.Repeat("x", 5000) + `"`:              "rule 1, clause 2: at ",
-		`true &&` + "\n" + `  foo(args)`: "rule 1, clause 2: at 2:6: undeclared reference to 'foo'",
+		`true &&` + "\n" + `  foo(args)`:                             "rule 1, clause 2: at 2:6: undeclared reference to 'foo'",
 	} {
 		_, err := Compile([]Rule{{"a", nil}, {"b", []Clause{{Allow, "true"}, {}, {Deny, when}}}})
 		var wrong *ClauseError
