@@ -253,9 +253,7 @@ func own() []match.Rule {
 }
 
 // secretKeys are the names of keys that are secret.
-const secretKeys = `api|access|secret|private|priv|auth|encryption|encrypt|enc|signing|sign|client|account|license|licence|service|master|admin` +
-	`|app|application|user|consumer|storage|shared|subscription|session|server|deploy|write|ingest|integration|webhook|hmac|aes|cipher|crypto|token|host` +
-	`|function|db|database|root|my|prod|test|dev|live`
+const secretKeys = `api|access|secret|private|auth|encryption|signing|client|account|licen[cs]e|service|master|session|storage|consumer|subscription`
 
 // nameEnds may stand behind a name that says secret, and leave it one.
 const nameEnds = `base|value|val|prod|production|dev|test|live|staging|main|default|old|new|v\d{1,2}|enc|secret|key|token|raw|string|str|env|api|text|b64|base64|plain|current|primary|secondary`
