@@ -10,6 +10,7 @@ import (
 	"github.com/stoplog/stoplog/internal/approval"
 	"github.com/stoplog/stoplog/internal/engine"
 	"github.com/stoplog/stoplog/internal/flow"
+	"github.com/stoplog/stoplog/internal/flow/steps"
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/run"
 	"github.com/stoplog/stoplog/internal/sandbox"
@@ -530,4 +531,42 @@ input other: playbook p has none of that name`
 	if !errors.As(err, &bad) || err.Error() != want {
 		t.Errorf("it said\n%v\nwant\n%s", err, want)
 	}
+}
+
+// A part that ends does not answer for a person: a pause beside it goes on waiting.
+func TestPartEndsBesidePause(t *testing.T) {
+	w := newWorld(t)
+	h := w.host()
+	ref := w.start(h, `
+-- pb.yaml --
+playbook: outer
+steps:
+  - {id: confirm, type: pause, reason: go on, needs: []}
+  - {id: part, type: playbook, playbook: inner.yaml, needs: []}
+  - {id: deploy, type: run, run: say deployed, effect: irreversible, needs: [confirm, part]}
+-- inner.yaml --
+playbook: inner
+steps:
+  - {id: ask, type: pause, reason: the part asks}
+`)
+	s := w.comesTo(ref, journal.WaitingApproval)
+	part := journal.Ref{Tenant: ref.Tenant, Run: journal.ID(s.Steps[1].Run)}
+	if err := w.decide(h, part, journal.QuestionApproved, "bea"); err != nil {
+		t.Fatal(err)
+	}
+	w.comesTo(part, journal.Completed)
+	for s.Steps[1].Came == "" || s.Phase != steps.Resting { // until the run knows, and rests again
+		row, err := w.store.Run(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, err = flow.StateOf(t.Context(), w.store, ref); err != nil || row.Status.Terminal() {
+			t.Fatalf("the run is %s: %v", row.Status, err)
+		}
+	}
+	w.expect(s, "confirm waiting, part passed, deploy pending")
+	if err := w.decide(h, ref, journal.QuestionApproved, "bea"); err != nil {
+		t.Fatal(err)
+	}
+	w.expect(w.comesTo(ref, journal.Completed), "confirm passed, part passed, deploy passed")
 }
