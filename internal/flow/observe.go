@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stoplog/stoplog/internal/chat"
 	"github.com/stoplog/stoplog/internal/flow/steps"
 	"github.com/stoplog/stoplog/internal/journal"
 	"github.com/stoplog/stoplog/internal/prompt"
@@ -53,9 +54,35 @@ type observerLimits struct {
 	latency time.Duration
 }
 
+// recallPart feeds the observer the story of a run that was a step's work.
+func (o *observation) recallPart(ctx context.Context, s journal.Reader, part journal.Ref) error {
+	row, err := s.Run(ctx, part)
+	if err != nil {
+		return err
+	}
+	read := chat.Items
+	if row.Kind == journal.PlaybookRun {
+		read = Items
+	}
+	items, err := read(ctx, s, part)
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		told, err := chat.Encode(item.Event)
+		if err != nil {
+			return err
+		}
+		o.mu.Lock()
+		o.add(event{Event: item.Event.Name(), Text: string(told)})
+		o.mu.Unlock()
+	}
+	return nil
+}
+
 // event is a line of what an observer reads.
 type event struct {
-	Event    string         `json:"event"` // output, elided or ended
+	Event    string         `json:"event"` // output, elided or ended; or an event of a run
 	Channel  string         `json:"channel,omitempty"`
 	Text     string         `json:"text,omitempty"`
 	Bytes    int64          `json:"bytes,omitempty"`
@@ -315,7 +342,7 @@ func (t *hold) hear(eff steps.Observe) func(context.Context) (steps.Event, error
 			w := &attempt{hold: t, n: eff.Step, number: eff.Attempt, step: t.step(eff.Step), state: state}
 			o = t.observer(w)
 			defer o.close()
-			if err := o.recall(ctx, t.h.Store, t.row.Ref, eff.Step, eff.Attempt); err != nil {
+			if err := o.recall(ctx, t.h.Store, t.row.Ref, state, eff.Step); err != nil {
 				return nil, err
 			}
 			o.ended(state.Steps[eff.Step-1].Result)
@@ -333,8 +360,13 @@ func (t *hold) hear(eff steps.Observe) func(context.Context) (steps.Event, error
 	}
 }
 
-// recall feeds the observer what the journal has of an attempt.
-func (o *observation) recall(ctx context.Context, s journal.Reader, ref journal.Ref, step, attempt int) error {
+// recall feeds the observer what the journal has of the newest attempt at a step. Of
+// one whose work is a run of its own that is the story of that run.
+func (o *observation) recall(ctx context.Context, s journal.Reader, ref journal.Ref, state steps.State, step int) error {
+	attempt := state.Steps[step-1].Started
+	if part := state.Steps[step-1].Run; part != "" {
+		return o.recallPart(ctx, s, journal.Ref{Tenant: ref.Tenant, Run: journal.ID(part)})
+	}
 	for rec, err := range s.Events(ctx, ref, 0) {
 		if err != nil {
 			return err
@@ -409,7 +441,7 @@ func (h *Host) Reobserve(ctx context.Context, ref journal.Ref, book steps.Book) 
 func (w *attempt) reobserve(ctx context.Context, ref journal.Ref, r steps.Result) (steps.Observed, error) {
 	o := w.hold.observer(w)
 	defer o.close()
-	if err := o.recall(ctx, w.hold.h.Store, ref, w.n, w.number); err != nil {
+	if err := o.recall(ctx, w.hold.h.Store, ref, w.state, w.n); err != nil {
 		return steps.Observed{}, err
 	}
 	o.ended(r)
