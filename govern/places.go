@@ -291,6 +291,9 @@ func (c *call) judged() (*wire.Request, error) {
 	const tries = 16
 	for n := 1; ; n++ {
 		opt := wire.Options{Context: c.ctx, Chain: c.profile.input, Run: c.run, Media: wire.Media(c.profile.Media), Clean: c.profile.clean}
+		if c.recalls() {
+			opt.Recall = c.recall
+		}
 		c.places = c.newPlaces()
 		if c.places != nil {
 			opt.Stand = c.places

@@ -14,7 +14,7 @@ import (
 var callSites = []struct{ what, file, source, test string }{
 	{"requests are judged", "places.go", "Chain: c.profile.input,", "TestDeniedInput"},
 	{"placeholders stand for values", "places.go", "opt.Stand = c.places", "TestCodingAgent"},
-	{"values come back in answers", "transport.go", "Restore: c.restore}", "TestRestored"},
+	{"values come back in answers", "transport.go", "Restore: c.restore,", "TestRestored"},
 	{"values are the caller's own", "places.go", "conversation(c.who(), c.profile.Name, \"named\"", "TestRestoredToTheSameCaller"},
 	{"values are the request's own", "places.go", "return wire.NewPlaceholders(p.used), nil", "TestRestoredToTheSameCaller"},
 	{"streamed answers are judged", "stream.go", "b.stream.Write(c.data)", "TestSplitCases"},

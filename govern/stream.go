@@ -250,6 +250,7 @@ func (b *streamBody) show(out []byte) {
 		b.halt(err)
 		return
 	}
+	b.call.remember(b.stream.Thoughts())
 	if b.keep != nil {
 		b.keep.sum.Write(out)
 		b.keep.sent += len(out)

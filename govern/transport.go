@@ -65,7 +65,7 @@ func (c *call) exchange() (*http.Response, error) {
 		return nil, err
 	}
 	if c.body, c.places = nil, nil; c.asked != nil { // an answer may last; what was asked need not
-		c.asked.Doc, c.asked.Decisions = nil, nil
+		c.asked.Doc, c.asked.Recalled, c.asked.Decisions = nil, nil, nil
 	}
 	return c.judgeAnswer(resp)
 }
@@ -218,7 +218,7 @@ func (c *call) judgeAnswer(resp *http.Response) (*http.Response, error) {
 	if c.asked != nil {
 		ctx = disclosure.WithPrompt(ctx, c.asked.Prompt)
 	}
-	opt := wire.Options{Context: ctx, Chain: c.profile.output, Calls: c.profile.calls(), Run: c.run, Restore: c.restore}
+	opt := wire.Options{Context: ctx, Chain: c.profile.output, Calls: c.profile.calls(), Run: c.run, Restore: c.restore, Recalls: c.recalls()}
 	if c.asked != nil {
 		opt.Choices, opt.Usage, opt.Input = c.asked.Choices, c.asked.Usage, c.asked.Tokens
 		if c.asked.Outcome.Status == wire.Redacted {
@@ -270,6 +270,7 @@ func (c *call) wholeAnswer(opt wire.Options, resp *http.Response, body io.Reader
 	if err := c.keepVerdicts(v.Decisions); err != nil {
 		return nil, err
 	}
+	c.remember(v.Thoughts)
 	if v.Doc != nil && v.Outcome.Status == wire.ApprovalRequired && c.keeps() && resp.StatusCode < 300 {
 		return c.keepWhole(judge, opt, resp.StatusCode, doc, v)
 	}

@@ -205,7 +205,9 @@ func retryAfter(h http.Header) (time.Duration, bool) {
 func (c *call) outgoing(u *Upstream) *http.Request {
 	body := c.body
 	if c.asked != nil {
-		body = c.asked.Doc
+		if body = c.asked.Doc; c.asked.Recalled != nil && u == c.upstreams()[0] {
+			body = c.asked.Recalled
+		}
 	}
 	req, err := http.NewRequestWithContext(c.ctx, c.req.Method, u.BaseURL+c.path(u), bytes.NewReader(body))
 	if err != nil {

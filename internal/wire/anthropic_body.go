@@ -40,6 +40,7 @@ func anthropicBlockBody(b *document, n int, leaves []leaf, block, content span) 
 		b.drop(texts[stopped:], b.leavesWhole(kind, texts[stopped].tool))
 	}
 	if i := find(leaves, "signature"); i >= 0 && leaves[i].token == '"' && b.changed(block.from, block.to) {
+		b.remember(leaves, &leaves[i])
 		b.splices = append(b.splices, splice{leaves[i].from, leaves[i].to, []byte(`""`)})
 	}
 	return stopped >= 0

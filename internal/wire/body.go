@@ -23,6 +23,8 @@ type Verdict struct {
 	Doc       []byte
 	Decisions []Decision
 	Outcome   Outcome
+	// Thoughts are those of an answer that it has changed.
+	Thoughts []Thought
 }
 
 // Answer judges an unstreamed answer.
@@ -71,7 +73,7 @@ func (f *Format) document(opt Options, doc []byte, name string, read func(*docum
 	if member := opt.told(o); member != nil {
 		out = withMember(out, member)
 	}
-	return Verdict{Doc: out, Decisions: b.decisions, Outcome: o}
+	return Verdict{Doc: out, Decisions: b.decisions, Outcome: o, Thoughts: b.thoughts}
 }
 
 // fields screens what is no channel. channel says what else is none.

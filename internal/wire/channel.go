@@ -41,6 +41,10 @@ type channel struct {
 	memory  *memory    // of a text that is repeated, what its copies need; its edits stay
 	stand   *standing  // of a request whose redactions come back
 	back    *restoring // of an answer that they come back in
+	// original is the text as it came, and made what was changed of it, where it may
+	// have to go back as it was.
+	original []byte
+	made     []edit
 
 	// A channel that was closed because a later one began may go on after all.
 	// It is then judged by a new stream, which is shown the end of what came
@@ -75,6 +79,8 @@ type judgement struct {
 	idle      []*guard.Stream
 	stand     Stand
 	places    *Placeholders
+	thoughts  []Thought // that went out changed
+	recalls   bool      // they are kept
 }
 
 func newJudgement(ctx context.Context, chain *guard.Chain, side guard.Side) *judgement {
@@ -145,6 +151,9 @@ func (c *channel) write(p []byte) {
 		c.reopen()
 	}
 	c.read += int64(len(p))
+	if c.judge.recalls && c.info.Kind == guard.Reasoning {
+		c.original = append(c.original, p...)
+	}
 	if c.memory != nil {
 		c.memory.sum.Write(p)
 	}
@@ -297,6 +306,9 @@ func (c *channel) replace(e guard.Edit) {
 		c.edits = c.proj.find(c.edits, e)
 	} else {
 		c.edits = append(c.edits, edit{e.Start, e.End, e.Text})
+		if c.original != nil {
+			c.made = append(c.made, edit{e.Start, e.End, e.Text})
+		}
 	}
 }
 

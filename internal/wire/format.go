@@ -92,6 +92,10 @@ type Options struct {
 	// Stand says what stands for what is redacted in a request; nil: nothing does,
 	// and nothing comes back.
 	Stand Stand
+	// Recalls keeps thoughts that go out changed, for Stream.Thoughts and
+	// Verdict.Thoughts; Recall finds one of a request by what was shown of it.
+	Recalls bool
+	Recall  func(shown string) (Thought, bool)
 	// Restore are the placeholders that an answer may hold; nil: there are none.
 	Restore *Placeholders
 	// Hold keeps an answer of one choice where a verdict asks for approval: nothing

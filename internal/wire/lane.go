@@ -113,6 +113,7 @@ func (s *Stream) flushLane(i int) {
 		}
 		l.pop()
 		if f.signs != nil && f.signs.changed {
+			s.remember(f)
 			if f.signature.to == 0 {
 				s.release(f)
 				continue

@@ -16,6 +16,9 @@ type Request struct {
 	Prompt string
 	// Usage says that the caller asked for the usage at a stream's end.
 	Usage bool
+	// Recalled is the document with thoughts as their provider signed them, for that
+	// provider alone; nil if there are none.
+	Recalled []byte
 	// Tokens is an estimate of the request's size.
 	Tokens int64
 	// MaxTokens is the most that each answer may have; 0 if the caller said nothing.
@@ -61,6 +64,11 @@ func (f *Format) Request(opt Options, doc []byte) (*Request, error) {
 	if b.outcome.stop == nil {
 		if r.Doc = doc; len(b.splices) > 0 {
 			r.Doc = applySplices(make([]byte, 0, len(doc)), doc, b.splices)
+		}
+		if opt.Recall != nil {
+			if back := b.recall(opt.Recall); back != nil {
+				r.Recalled = applySplices(nil, doc, append(back, b.splices...))
+			}
 		}
 	}
 	return r, nil

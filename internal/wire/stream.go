@@ -54,7 +54,7 @@ func (f *Format) NewStream(opt Options) *Stream {
 	}
 	s.calls = opt.Calls
 	s.outcome.asked, s.outcome.prior = opt.Input, opt.Redacted
-	s.places = opt.Restore
+	s.places, s.recalls = opt.Restore, opt.Recalls
 	s.outcome.approval, s.outcome.why = opt.Approval, opt.Why
 	return s
 }
