@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -134,7 +135,7 @@ func TestClients(t *testing.T) {
 						s.checkExchange(t, e, stream)
 						settled[e.AnswerHeader.Get("Stoplog-Run")] = s
 					}
-					if want := s.requests(stream); len(seen) != want {
+					if want := s.requests(c, stream); len(seen) != want {
 						t.Errorf("the client asked %d times, want %d", len(seen), want)
 					}
 					if !t.Failed() {
@@ -183,6 +184,9 @@ func (s scenario) checkAnswer(t *testing.T, c client, got answer, stream bool) {
 		// what stands beside the error; checkExchange looks for that.
 		got = answer{Text: got.Text, Deltas: got.Deltas, Error: got.Error}
 	}
+	if c.own {
+		want.Policy = nil
+	}
 	if got.Deltas < s.deltas && stream {
 		t.Errorf("the text came in %d pieces, want at least %d", got.Deltas, s.deltas)
 	}
@@ -191,7 +195,7 @@ func (s scenario) checkAnswer(t *testing.T, c client, got answer, stream bool) {
 		got.Policy.Run = ""
 	}
 	if got.Error != nil {
-		got.Error.Message = ""
+		got.Error.Message, got.Error.Kind = "", ""
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the client sees (-want +got):\n%s", diff)
@@ -200,8 +204,11 @@ func (s scenario) checkAnswer(t *testing.T, c client, got answer, stream bool) {
 
 // requests is how often a client asks: again only where that may help. A stream
 // that has begun can't be asked for again.
-func (s scenario) requests(stream bool) int {
+func (s scenario) requests(c client, stream bool) int {
 	begun := stream && s.text != ""
+	if c.unsure && s.failure[c.format].Status == http.StatusTooManyRequests {
+		return 1
+	}
 	if s.failure != nil && !s.final && !begun {
 		return 1 + retries
 	}

@@ -2,7 +2,9 @@
 // the real program.
 //
 //	openai-go, anthropic-sdk-go   in this process ┐
-//	openai, @anthropic-ai/sdk     ask.mjs in node ┴► tap ─► stoplog serve ─► cassette
+//	openai, @anthropic-ai/sdk,    ask.mjs in node ┴► tap ─► stoplog serve ─► cassette
+//	ai (with its two providers),
+//	@langchain/openai
 //
 //	claude                        stoplog run ─► sandbox ─► claude -p ─► the run's gate ─► a model that was written
 //

@@ -16,7 +16,7 @@ import (
 var checks atomic.Int64
 
 // fewest is how many there must be for the suite to mean anything.
-const fewest = 24
+const fewest = 120
 
 // fewestOfClaude is how many more there must be where claude was asked.
 const fewestOfClaude = 9
@@ -63,6 +63,10 @@ func run(m *testing.M) int {
 	}
 
 	code := m.Run()
+	if err := node.stop(); err != nil {
+		fmt.Println("node ask.mjs:", err)
+		code = 1
+	}
 	fmt.Printf("client checks: %d\n", checks.Load())
 	all := flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.list").Value.String() == ""
 	want := int64(fewest)
