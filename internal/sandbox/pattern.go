@@ -93,26 +93,35 @@ func (p pattern) files(root string) ([]string, error) {
 	return found, err
 }
 
-// match reports whether a path is one that a pattern stands for.
+// match reports whether a path is one that a pattern stands for. Where a `**` took
+// too little, the last one takes one segment more: an earlier one has nothing to
+// gain from it, so the work is at most the product of the two lengths.
 func match(pattern, name []string) bool {
-	for len(pattern) > 0 {
-		if pattern[0] == "**" {
-			for i := range len(name) + 1 {
-				if match(pattern[1:], name[i:]) {
-					return true
-				}
-			}
+	p, n := 0, 0
+	star, taken := -1, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == "**":
+			star, taken = p, n
+			p++
+		case p < len(pattern) && matchSegment(pattern[p], name[n]):
+			p, n = p+1, n+1
+		case star >= 0:
+			taken++
+			p, n = star+1, taken
+		default:
 			return false
 		}
-		if len(name) == 0 {
-			return false
-		}
-		if ok, err := path.Match(pattern[0], name[0]); err != nil || !ok {
-			return false
-		}
-		pattern, name = pattern[1:], name[1:]
 	}
-	return len(name) == 0
+	for p < len(pattern) && pattern[p] == "**" {
+		p++
+	}
+	return p == len(pattern)
+}
+
+func matchSegment(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return err == nil && ok
 }
 
 // inside reports whether a path is dir or in it. Both are clean.

@@ -223,6 +223,10 @@ func TestMatch(t *testing.T) {
 		{"a?", "a", false},
 		{"a", "a/b", false},
 		{"a/b", "a", false},
+		{"**/a/**/b", "x/a/y/a/z/b", true},
+		{"**/a/**/b", "x/b/y/a/z", false},
+		{"**/**/**/**/**/**/**/**/x", strings.Repeat("a/", 500) + "y", false},
+		{"**/a/**/a/**/a/**/a/**/a/**/x", strings.Repeat("a/", 500) + "y", false},
 	} {
 		p, err := parsePattern(c.pattern)
 		if err != nil {
@@ -232,4 +236,44 @@ func TestMatch(t *testing.T) {
 			t.Errorf("%s stands for %s: %v", c.pattern, c.name, got)
 		}
 	}
+}
+
+// Whatever a pattern is, it stands for nothing outside of the root.
+func FuzzPattern(f *testing.F) {
+	for _, seed := range []string{"**", "in/**", "links/*", "links/dir/**", "../x", "a[", "**/secret", "links/out", "./in//note", "in/../in/note", "tmp/x"} {
+		f.Add(seed)
+	}
+	dir, err := filepath.EvalSymlinks(f.TempDir())
+	if err != nil {
+		f.Fatal(err)
+	}
+	root := filepath.Join(dir, "root")
+	for _, err := range []error{
+		os.MkdirAll(filepath.Join(root, "links"), 0o755), os.MkdirAll(filepath.Join(root, "in"), 0o755),
+		os.WriteFile(filepath.Join(dir, "secret"), nil, 0o644), os.WriteFile(filepath.Join(root, "in", "note"), nil, 0o644),
+		os.Symlink("../../secret", filepath.Join(root, "links", "out")), os.Symlink("../..", filepath.Join(root, "links", "dir")),
+	} {
+		if err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, r := range []rights{mayRead, mayWrite} {
+			p := planner{}
+			p.root = root
+			if p.pattern(text, r) != nil {
+				continue
+			}
+			for _, g := range p.Grants {
+				if !inside(root, g.Path) {
+					t.Errorf("%q grants %s", text, g.Path)
+				}
+			}
+			for _, name := range append(p.dirs, p.files...) {
+				if !filepath.IsLocal(name) {
+					t.Errorf("%q makes %s", text, name)
+				}
+			}
+		}
+	})
 }

@@ -188,3 +188,39 @@ func TestReadCutShort(t *testing.T) {
 		}
 	}
 }
+
+// Whatever a program writes, reading it comes to an end, and passes only with an
+// answer that fits.
+func FuzzRead(f *testing.F) {
+	files, err := filepath.Glob("testdata/reading/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(archive.Files[0].Data)
+	}
+	schema, err := compile(json.RawMessage(verdictSchema))
+	if err != nil {
+		f.Fatal(err)
+	}
+	check := checker(schema)
+	f.Fuzz(func(t *testing.T, out []byte) {
+		r := &running{question: &question{meter: newMeter(1 << 40)}}
+		r.Write(out)
+		r.take(r.line)
+		got := Read(Evidence{
+			Pin: pin, Tools: []string{"Read"}, MaxTokens: 1000, Check: check, Events: r.events, Garbled: r.garbled,
+			Process: sandbox.Result{End: sandbox.Exited}, Gate: Gate{Served: []string{pin}},
+		})
+		if !got.State.Over() {
+			t.Errorf("it is %q", got.State)
+		}
+		if got.State == steps.Passed && check(got.Output) != nil {
+			t.Errorf("passed with %s", got.Output)
+		}
+	})
+}
