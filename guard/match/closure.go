@@ -14,6 +14,7 @@ type builder struct {
 	stack   []thread
 	leaves  []leaf
 	threads []thread
+	carried []thread // from a front
 	useful  []bool
 	fresh   group // of a search that starts
 	buf     []byte

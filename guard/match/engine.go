@@ -2,6 +2,7 @@ package match
 
 import (
 	"context"
+	"sync"
 
 	"github.com/stoplog/stoplog/guard"
 )
@@ -17,6 +18,9 @@ type Engine struct {
 	classes *classes
 	columns *columns
 	fronts  [fronts]*front
+	// What screens need now and then.
+	prints   sync.Pool // of *print
+	searches sync.Pool // of *search
 	// disguise is what the engine reads through; nil if that is nothing.
 	disguise *disguise
 }

@@ -191,8 +191,8 @@ func names(rules []*rule) func(rune) bool {
 				size += in.Rune[i+1] - in.Rune[i] + 1
 			}
 			for i := 0; size <= mostNamed && i < len(in.Rune); i += 2 {
-				if in.Rune[i+1] >= utf8.RuneSelf {
-					spans = append(spans, [2]rune{in.Rune[i], in.Rune[i+1]})
+				if s := [2]rune{in.Rune[i], in.Rune[i+1]}; s[1] >= utf8.RuneSelf && !slices.Contains(spans, s) {
+					spans = append(spans, s)
 				}
 			}
 		}

@@ -62,7 +62,8 @@ type frontMove struct {
 }
 
 // frontTable is like a rule's table. A cell is 0 if it is not known, the next
-// row above a set bit, or the number of a move above a clear one.
+// row above a set bit, or the number of a move above a clear one. The column hold
+// has how many bytes ago the oldest group of the row's state began.
 type frontTable struct {
 	generation int
 	rest       *frontState // at the start of a text
@@ -135,13 +136,36 @@ func (f *front) sized(generation, rows int) *frontTable {
 
 func (t *frontTable) at(row uint32) *frontState { return t.states[row>>t.shift] }
 
-// enter returns the present table and the row of a state in it; nil is the state
-// at the start of a text.
+// A standing is where a stream is in a front: in a state, and where that is in the
+// tables of its generation. The zero standing is at the start of a text.
+type standing struct {
+	state      *frontState
+	row        uint32
+	hold       uint32 // of that row
+	generation int
+}
+
+// resume returns the present table and the row of a standing in it. It does not
+// look at the state, which is far away, unless it must.
+func (f *front) resume(s *standing) (*frontTable, uint32) {
+	t := f.table.Load()
+	switch {
+	case s.state == nil:
+		return t, t.rest.row
+	case s.generation == t.generation:
+		return t, s.row
+	}
+	return f.enter(s.state)
+}
+
+// stand is the standing in a row of the table.
+func (t *frontTable) stand(row, column uint32) standing {
+	return standing{t.at(row), row, t.cells[row+column], t.generation}
+}
+
+// enter returns the present table and the row of a state in it.
 func (f *front) enter(s *frontState) (*frontTable, uint32) {
 	t := f.table.Load()
-	if s == nil {
-		return t, t.rest.row
-	}
 	if s.generation == t.generation {
 		return t, s.row
 	}
@@ -224,6 +248,9 @@ func (f *front) intern(prev kind, comps []comp) *frontState {
 		}
 	}
 	slices.SortStableFunc(s.holds, func(a, b held) int { return b.age - a.age })
+	if len(s.holds) > 0 {
+		t.cells[s.row+f.columns.hold] = uint32(s.holds[0].age)
+	}
 	t.states[t.nstates] = s
 	next := *t
 	next.nstates++

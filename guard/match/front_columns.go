@@ -12,7 +12,8 @@ type columns struct {
 	ascii [utf8.RuneSelf]uint32
 	wide  [][utf8.UTFMax + 1]uint32 // by class and length
 	n     int
-	shift int // of a row: 1 << shift is n or more
+	hold  uint32 // … and one that says how much is held, see frontTable
+	shift int    // of a row: 1 << shift is n or more
 }
 
 func newColumns(c *classes, shared int) *columns {
@@ -44,6 +45,8 @@ func newColumns(c *classes, shared int) *columns {
 			}
 		}
 	}
+	cols.hold = uint32(cols.n)
+	cols.n++
 	cols.shift = bits.Len(uint(cols.n - 1))
 	return cols
 }

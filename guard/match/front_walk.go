@@ -12,8 +12,8 @@ type at struct {
 	row uint32
 }
 
-func (f *front) enterAt(s *frontState) at {
-	t, row := f.enter(s)
+func (f *front) enterAt(s *standing) at {
+	t, row := f.resume(s)
 	return at{f, t, row}
 }
 
@@ -22,7 +22,7 @@ func (s *screen) scan(from int) {
 	text, cols, classes := s.text, s.engine.columns, s.engine.classes
 	var a [fronts]at
 	for i, f := range s.engine.fronts {
-		a[i] = f.enterAt(s.fronts[i])
+		a[i] = f.enterAt(&s.fronts[i])
 	}
 	for i := from; i < len(text); {
 		i = walkAll(&a, &cols.ascii, text, i)
@@ -44,7 +44,7 @@ func (s *screen) scan(from int) {
 		i += w
 	}
 	for i := range a {
-		s.fronts[i] = a[i].t.at(a[i].row)
+		s.fronts[i] = a[i].t.stand(a[i].row, cols.hold)
 	}
 }
 

@@ -1,6 +1,7 @@
 package match_test
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -47,27 +48,46 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestHoldIsLeast compares what is settled under all packs with a slow machine
-// that has no fronts, no tables and no registers.
+var least = flag.Int("least", 2<<10, "how many bytes of each text TestHoldIsLeast looks at")
+
+// TestHoldIsLeast compares what is settled with a slow machine that has no fronts,
+// no tables and no registers; and shows what both hold after each byte.
+//
+//	go test ./guard/match -run TestHoldIsLeast -v -least 65536
 func TestHoldIsLeast(t *testing.T) {
-	e := packs(t)
-	for _, text := range texts(t, 4<<10) {
-		want := match.SlowSettled(e, text.text)
-		s := e.Open(t.Context(), guard.Channel{})
-		held, least := 0, 0
-		for at := range text.text[:len(text.text)-1] {
-			p, err := s.Write(text.text[at : at+1])
-			if err != nil {
-				t.Fatal(err)
+	for _, names := range [][]string{{"secrets"}, {"secrets", "credentials", "pii"}} {
+		e := packs(t, names...)
+		for _, text := range append(texts(t, *least), named{"logs", logs(rand.New(rand.NewPCG(4, 4)), *least)}) {
+			want := match.SlowSettled(e, text.text)
+			s := e.Open(t.Context(), guard.Channel{})
+			var held, lowest []int
+			for at := range text.text[:len(text.text)-1] {
+				p, err := s.Write(text.text[at : at+1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				if p.Settled != want[at+1] {
+					t.Fatalf("%s: after %q %d are settled, want %d", text.name, text.text[max(0, at-40):at+1], p.Settled, want[at+1])
+				}
+				held, lowest = append(held, at+1-int(p.Settled)), append(lowest, at+1-int(want[at+1]))
 			}
-			if p.Settled != want[at+1] {
-				t.Fatalf("%s: after %q %d are settled, want %d", text.name, text.text[max(0, at-40):at+1], p.Settled, want[at+1])
+			for _, h := range []struct {
+				who  string
+				held []int
+			}{{"engine", held}, {"least", lowest}} {
+				slices.Sort(h.held)
+				t.Logf("%-23s %-8s %-6s mean %.2f; %s", strings.Join(names, "+"), text.name, h.who, mean(h.held), histogram(h.held))
 			}
-			held += at + 1 - int(p.Settled)
-			least += at + 1 - int(want[at+1])
 		}
-		t.Logf("%-8s %d bytes: mean hold %.3f, by the definition %.3f", text.name, len(text.text), float64(held)/float64(len(text.text)), float64(least)/float64(len(text.text)))
 	}
+}
+
+func mean(all []int) float64 {
+	sum := 0
+	for _, n := range all {
+		sum += n
+	}
+	return float64(sum) / float64(len(all))
 }
 
 // histogram counts by powers of two.

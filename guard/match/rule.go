@@ -67,6 +67,8 @@ func Compile(rules []Rule, opt Options) (*Engine, error) {
 		return nil, fmt.Errorf("compile guard %q: %w", opt.Name, err)
 	}
 	e := &Engine{name: opt.Name, key: append([]byte(nil), opt.Key...), limits: limits}
+	e.searches.New = func() any { return &search{} }
+	e.prints.New = func() any { p := newPrint(e.key); return &p }
 	seen := make(map[string]bool)
 	for _, r := range rules {
 		if seen[r.ID] {
@@ -86,7 +88,9 @@ func Compile(rules []Rule, opt Options) (*Engine, error) {
 			policy: cmp.Or(r.Policy, opt.Policy, Release), prog: p, budget: stateBudget,
 		})
 	}
-	e.disguise = newDisguise(opt.Evasions, names(e.rules))
+	if opt.Evasions != 0 {
+		e.disguise = newDisguise(opt.Evasions, names(e.rules))
+	}
 	e.classes = classify(e.rules)
 	for _, r := range e.rules {
 		r.init()

@@ -15,10 +15,10 @@ const blockSize = 64 << 10
 // screen is an engine at work on one channel.
 type screen struct {
 	engine  *Engine
-	fronts  [fronts]*frontState // where each is
-	active  []*search           // those that go on in their own tables, and in a call those that did
-	byRule  []uint16            // for each rule, 1 + where it is in active
-	resting []*search           // to be used again
+	fronts  [fronts]standing // where each is
+	active  []*search        // those that go on in their own tables, and in a call those that did
+	on      ruleSet          // the rules of active
+	resting *search          // to be used again
 
 	kept   []byte // what may yet be needed: from settled on, sometimes a little more
 	base   int64  // where it starts
@@ -28,7 +28,6 @@ type screen struct {
 
 	pending []finding // known, not yet reported; in order
 	out     []guard.Finding
-	print   print
 	masks   []*mask // of the searches that are cut
 	spare   []*mask
 	steps   int64 // bytes read by the fronts and by every rule, and moved
@@ -42,6 +41,13 @@ type finding struct {
 	verdict     guard.Verdict
 	fingerprint string
 }
+
+// A ruleSet is a set of rules, by their index.
+type ruleSet []uint64
+
+func (s ruleSet) has(rule int) bool { return s[rule>>6]>>(rule&63)&1 != 0 }
+func (s ruleSet) set(rule int)      { s[rule>>6] |= 1 << (rule & 63) }
+func (s ruleSet) clear(rule int)    { s[rule>>6] &^= 1 << (rule & 63) }
 
 // compare orders findings as they are reported: the end of a mask comes before
 // what starts there.
@@ -60,19 +66,19 @@ func (f finding) begins() int {
 
 func (e *Engine) open() *screen {
 	return &screen{
-		engine: e, byRule: make([]uint16, len(e.rules)),
-		before: edge, print: newPrint(e.key),
+		engine: e, on: make(ruleSet, (len(e.rules)+63)/64), before: edge,
 	}
 }
 
 // Reset implements [guard.Resetter].
 func (s *screen) Reset(context.Context, guard.Channel) {
 	for _, q := range s.active {
-		q.mask, s.byRule[q.rule.index] = nil, 0
+		q.mask = nil
+		s.on.clear(q.rule.index)
+		s.letRest(q)
 	}
-	s.resting = append(s.resting, s.active...)
 	s.spare = append(s.spare, s.masks...)
-	s.active, s.masks, s.fronts = s.active[:0], s.masks[:0], [fronts]*frontState{}
+	s.active, s.masks, s.fronts = s.active[:0], s.masks[:0], [fronts]standing{}
 	s.kept = s.kept[:0]
 	if cap(s.kept) > blockSize {
 		s.kept = nil
@@ -146,6 +152,9 @@ func (s *screen) block(p []byte, last bool) int64 {
 // unfinished returns how many bytes at the end of text are the beginning of a
 // rune that more text may complete.
 func unfinished(text []byte) int {
+	if n := len(text); n == 0 || text[n-1] < utf8.RuneSelf {
+		return 0
+	}
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if rest := text[len(text)-n:]; utf8.RuneStart(rest[0]) {
 			if utf8.FullRune(rest) {
@@ -176,9 +185,17 @@ func (s *screen) settled() int64 {
 	for _, q := range s.active {
 		settled = q.hold(settled)
 	}
-	for _, at := range s.fronts {
-		for _, h := range at.holds {
-			if s.byRule[h.rule] == 0 {
+	for i := range s.fronts {
+		at := &s.fronts[i]
+		if at.hold == 0 || s.done-int64(at.hold) >= settled {
+			continue
+		}
+		if len(s.active) == 0 {
+			settled = s.done - int64(at.hold)
+			continue
+		}
+		for _, h := range at.state.holds {
+			if !s.on.has(h.rule) {
 				settled = min(settled, s.done-int64(h.age))
 				break
 			}
@@ -232,9 +249,11 @@ func (s *screen) add(r *rule, m accepted) {
 			return
 		}
 	}
-	s.print.begin(m.start)
-	s.print.reach(s.text, s.base, m.end)
-	s.enter(finding{at: m.start, start: m.start, end: m.end, rule: r.index, verdict: r.verdict, fingerprint: s.print.sum()})
+	p := s.engine.prints.Get().(*print)
+	p.begin(m.start)
+	p.reach(s.text, s.base, m.end)
+	s.enter(finding{at: m.start, start: m.start, end: m.end, rule: r.index, verdict: r.verdict, fingerprint: p.sum()})
+	s.engine.prints.Put(p)
 }
 
 // enter puts a finding where it belongs among those that are not reported.

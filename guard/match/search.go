@@ -1,6 +1,7 @@
 package match
 
 import (
+	"slices"
 	"sync/atomic"
 	"unicode/utf8"
 )
@@ -15,9 +16,8 @@ type search struct {
 	check int64    // where it is looked at if it is not decided before
 	mask  *mask    // what it has swallowed, if it is cut
 
-	rest    int64    // it does not come to rest before
-	free    int64    // where it came to rest; never if it did not
-	carried []thread // see resume
+	rest int64 // it does not come to rest before
+	free int64 // where it came to rest; never if it did not
 }
 
 // accepted is a match that stands unless a better one comes.
@@ -79,19 +79,20 @@ func (s *search) move(m *move, at int64) {
 func (s *screen) promote(f *front, from *frontState, n, i int) {
 	r, at := f.rules[n], s.base+int64(i)
 	var q *search
-	if k := s.byRule[r.index]; k > 0 {
-		if q = s.active[k-1]; q.free > at {
+	if s.on.has(r.index) {
+		i := slices.IndexFunc(s.active, func(q *search) bool { return q.rule == r })
+		if q = s.active[i]; q.free > at {
 			return // it is on its own, and knows
 		}
 	} else {
-		if k := len(s.resting); k > 0 {
-			q, s.resting = s.resting[k-1], s.resting[:k-1]
+		if q = s.resting; q != nil {
+			s.resting = nil
 		} else {
-			q = &search{}
+			q = s.engine.searches.Get().(*search)
 		}
 		q.rule = r
 		s.active = append(s.active, q)
-		s.byRule[r.index] = uint16(len(s.active))
+		s.on.set(r.index)
 	}
 	q.rest = at
 	if c := from.part(n); c == nil {
@@ -105,7 +106,10 @@ func (s *screen) promote(f *front, from *frontState, n, i int) {
 
 // resume takes over the threads of a front at an offset.
 func (q *search) resume(c *comp, before kind, at int64) {
-	q.regs, q.carried = append(q.regs[:0], 0), append(q.carried[:0], c.threads...)
+	r := q.rule
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	q.regs, r.build.carried = append(q.regs[:0], 0), append(r.build.carried[:0], c.threads...)
 	register := func(back int16) int16 {
 		if back == unset {
 			return unset
@@ -119,19 +123,11 @@ func (q *search) resume(c *comp, before kind, at int64) {
 		q.regs = append(q.regs, place)
 		return int16(len(q.regs) - 2)
 	}
-	for i := range q.carried {
-		t := &q.carried[i]
+	for i := range r.build.carried {
+		t := &r.build.carried[i]
 		t.group = group{register(t.start), register(t.end), unset}
 	}
-	q.at = q.rule.state(q.carried, before)
-}
-
-// state returns the state of a search with these threads behind a rune of kind
-// k.
-func (r *rule) state(threads []thread, k kind) *state {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.intern(threads, seen(k, r.prog.looks), seeking)
+	q.at = r.intern(r.build.carried, seen(before, r.prog.looks), seeking)
 }
 
 // run takes a search on from text[i] until it comes to rest or the text ends, and
@@ -253,8 +249,12 @@ func (s *screen) decide(r *rule, q *search) {
 func (s *screen) finish() {
 	end := s.base + int64(len(s.text))
 	for i, f := range s.engine.fronts {
-		for _, rule := range f.ending(s.fronts[i]) {
-			s.promote(f, s.fronts[i], rule, len(s.text))
+		at := s.fronts[i].state
+		if at == nil {
+			continue // there was no text
+		}
+		for _, rule := range f.ending(at) {
+			s.promote(f, at, rule, len(s.text))
 		}
 	}
 	for _, q := range s.active {
@@ -279,14 +279,22 @@ func (s *screen) retire() {
 	rest := s.active[:0]
 	for _, q := range s.active {
 		if q.free <= s.done {
-			s.byRule[q.rule.index] = 0
-			s.resting = append(s.resting, q)
+			s.on.clear(q.rule.index)
+			s.letRest(q)
 			continue
 		}
 		rest = append(rest, q)
-		s.byRule[q.rule.index] = uint16(len(rest))
 	}
 	s.active = rest
+}
+
+// letRest puts a search aside: one for the stream, others for all streams.
+func (s *screen) letRest(q *search) {
+	if s.resting == nil {
+		s.resting = q
+		return
+	}
+	s.engine.searches.Put(q)
 }
 
 // start begins a search behind a rune of kind k, to be looked at first at the

@@ -82,3 +82,21 @@ func jsonLogs(rng *rand.Rand, size int) []byte {
 	}
 	return []byte(b.String()[:size])
 }
+
+// logs are the lines of a build and of a system, as people read them.
+func logs(rng *rand.Rand, size int) []byte {
+	var b strings.Builder
+	for n := 0; b.Len() < size; n++ {
+		switch rng.IntN(4) {
+		case 0:
+			fmt.Fprintf(&b, "Nov 30 22:%02d:%02d build-%d systemd[%d]: Started %s.service - %s.\n", n/60%60, n%60, rng.IntN(20), 1+rng.IntN(30000), words[rng.IntN(len(words))], words[rng.IntN(len(words))])
+		case 1:
+			fmt.Fprintf(&b, "ok  \tgithub.com/acme/%s/internal/%s\t%.3fs\n", words[rng.IntN(len(words))], words[rng.IntN(len(words))], rng.Float64()*9)
+		case 2:
+			fmt.Fprintf(&b, "10.%d.%d.%d - - [30/Nov/2026:22:%02d:%02d +0000] \"GET /%s/%d HTTP/1.1\" 200 %d\n", rng.IntN(256), rng.IntN(256), rng.IntN(256), n/60%60, n%60, words[rng.IntN(len(words))], rng.IntN(9999), rng.IntN(99999))
+		default:
+			fmt.Fprintf(&b, "#%d sha256:%016x%016x%016x%016x %d.%dMB / %dMB %d.%ds\n", n, rng.Uint64(), rng.Uint64(), rng.Uint64(), rng.Uint64(), rng.IntN(90), rng.IntN(10), rng.IntN(90), rng.IntN(9), rng.IntN(10))
+		}
+	}
+	return []byte(b.String()[:size])
+}
