@@ -14,7 +14,7 @@ type builder struct {
 	stack   []thread
 	leaves  []leaf
 	threads []thread
-	carried []thread // from a front
+	carried []thread // from a front, or to look ahead with
 	useful  []bool
 	fresh   group // of a search that starts
 	buf     []byte

@@ -35,6 +35,11 @@ type front struct {
 	table atomic.Pointer[frontTable]
 	mu    sync.Mutex // held to add to the table
 	known map[string]*frontState
+
+	// What step and intern write to: most states that they come to are known.
+	key     []byte
+	comps   []comp
+	threads []thread
 }
 
 // A comp is a rule's part of a front's state.
@@ -216,7 +221,7 @@ func (f *front) withMove(t *frontTable, m *frontMove) *frontTable {
 
 // intern returns the state with these parts, which stay the caller's.
 func (f *front) intern(prev kind, comps []comp) *frontState {
-	key := []byte{byte(prev)}
+	key := append(f.key[:0], byte(prev))
 	for _, c := range comps {
 		key = binary.LittleEndian.AppendUint16(key, uint16(c.rule))
 		key = append(key, byte(len(c.threads)))
@@ -225,6 +230,7 @@ func (f *front) intern(prev kind, comps []comp) *frontState {
 			key = append(key, byte(t.start), byte(t.end), byte(t.from))
 		}
 	}
+	f.key = key
 	if s := f.known[string(key)]; s != nil {
 		return s
 	}
@@ -241,7 +247,7 @@ func (f *front) intern(prev kind, comps []comp) *frontState {
 		f.table.Store(bigger)
 		t = bigger
 	}
-	s := &frontState{prev: prev, comps: slices.Clone(comps), row: uint32(t.nstates) << t.shift, generation: t.generation}
+	s := &frontState{prev: prev, comps: own(comps), row: uint32(t.nstates) << t.shift, generation: t.generation}
 	for _, c := range comps {
 		if age := c.oldest(); age > 0 {
 			s.holds = append(s.holds, held{f.rules[c.rule].index, age})
@@ -278,6 +284,22 @@ func (f *front) ending(s *frontState) []int {
 	return ends
 }
 
+// own returns a copy that shares nothing.
+func own(comps []comp) []comp {
+	n := 0
+	for _, c := range comps {
+		n += len(c.threads)
+	}
+	all := make([]thread, 0, n)
+	copied := make([]comp, len(comps))
+	for i, c := range comps {
+		from := len(all)
+		all = append(all, c.threads...)
+		copied[i] = comp{c.rule, all[from:len(all):len(all)]}
+	}
+	return copied
+}
+
 // forks says whether a search of so many bytes or more goes on in several ways.
 // Then it is behind its word, where what may stand between a keyword and a secret
 // begins; the states of many rules that are there would multiply.
@@ -305,8 +327,9 @@ func (c comp) oldest() int {
 }
 
 // step is the front's state after a rune, and the rules that go on in their own
-// tables.
+// tables. The parts are the front's until its next step.
 func (f *front) step(from *frontState, r rune, width int) (comps []comp, hits []int) {
+	comps, f.threads = f.comps[:0], f.threads[:0]
 	starts := f.starts[from.prev][f.classes.of(r)]
 	olds := from.comps
 	for len(starts) > 0 || len(olds) > 0 {
@@ -326,6 +349,7 @@ func (f *front) step(from *frontState, r rune, width int) (comps []comp, hits []
 			comps = append(comps, next)
 		}
 	}
+	f.comps = comps
 	return comps, hits
 }
 
@@ -343,13 +367,16 @@ func (f *front) grow(c comp, before kind, r rune, width int) (next comp, hit boo
 	if accept {
 		return c, true
 	}
-	next = comp{rule: c.rule, threads: slices.Clone(rule.build.trim(threads, prev))}
-	if len(next.threads) == 0 {
-		return next, false
+	threads = rule.build.trim(threads, prev)
+	if len(threads) == 0 {
+		return comp{rule: c.rule}, false
 	}
-	age := 0
-	alone := slices.Clone(next.threads) // whose match started where is no matter to the rule
-	for i, t := range next.threads {
+	age, first := 0, len(f.threads)
+	f.threads = append(f.threads, threads...)
+	next = comp{rule: c.rule, threads: f.threads[first:len(f.threads):len(f.threads)]}
+	alone := append(rule.build.carried[:0], threads...) // whose match started where is no matter to the rule
+	rule.build.carried = alone
+	for i, t := range threads {
 		next.threads[i].group = group{later(t.start, width), later(t.end, width), later(t.from, width)}
 		age = max(age, int(next.threads[i].from))
 		alone[i].from = unset
