@@ -3,6 +3,7 @@ package match
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -19,17 +20,32 @@ const mostForm = 2 * pieceLength
 
 // formsOf returns what a value is looked for as, each once. Escapes are not among
 // them: text is read through those.
-func formsOf(value string) []string {
-	var all []string
-	for from := 0; ; from += pieceLength - pieceOverlap {
-		if len(value)-from <= pieceLength {
-			all = appendForms(all, value[max(0, min(from, len(value)-pieceLength)):])
-			break
-		}
-		all = appendForms(all, value[from:from+pieceLength])
+func formsOf(value string) (all []string) {
+	for piece := range piecesOf(value) {
+		all = appendForms(all, piece)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// withPieces adds the pieces of a value as they are.
+func withPieces(all []string, value string) []string {
+	all = slices.AppendSeq(all, piecesOf(value))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// piecesOf are the parts of a value that are looked for.
+func piecesOf(value string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		from := 0
+		for ; len(value)-from > pieceLength; from += pieceLength - pieceOverlap {
+			if !yield(value[from : from+pieceLength]) {
+				return
+			}
+		}
+		yield(value[max(0, min(from, len(value)-pieceLength)):])
+	}
 }
 
 func appendForms(all []string, piece string) []string {

@@ -37,8 +37,9 @@ import (
 //
 // It is safe for use by several goroutines.
 type Literals struct {
-	opt   LiteralOptions
-	print func(value string) string
+	opt      LiteralOptions
+	disguise *disguise // nil if nothing is read through
+	print    func(value string) string
 
 	mu   sync.Mutex // held to change the set
 	set  atomic.Pointer[dictionary]
@@ -87,7 +88,7 @@ func NewLiterals(opt LiteralOptions) *Literals {
 		opt.Severity = guard.Critical
 	}
 	opt.Least = max(opt.Least, LeastLiteral)
-	l := &Literals{opt: opt}
+	l := &Literals{opt: opt, disguise: newDisguise(opt.Evasions, func(rune) bool { return false })}
 	l.print = func(value string) string {
 		p := newPrint(opt.Key)
 		p.begin(0)
@@ -121,7 +122,18 @@ func (l *Literals) Add(rule, value string) (*Literal, error) {
 	if err := checkLiteral(value, l.opt.Least); err != nil {
 		return nil, fmt.Errorf("register literal %q: %w", rule, err)
 	}
-	lit := &Literal{of: l, forms: formsOf(value), entry: &entry{rule: rule, fingerprint: l.print(value)}}
+	forms := formsOf(value)
+	if l.disguise != nil {
+		// What is read through in a text is not there to be found in a value.
+		plain := l.disguise.plain(value)
+		if err := checkLiteral(plain, LeastLiteral); err != nil {
+			return nil, fmt.Errorf("register literal %q: without what is read through: %w", rule, err)
+		}
+		if plain != value {
+			forms = withPieces(forms, plain)
+		}
+	}
+	lit := &Literal{of: l, forms: forms, entry: &entry{rule: rule, fingerprint: l.print(value)}}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last++
@@ -172,8 +184,8 @@ func (l *Literals) Name() string { return l.opt.Name }
 // Open implements [guard.Guard]. All channels are treated alike.
 func (l *Literals) Open(context.Context, guard.Channel) guard.Screen {
 	s := newLiteralScreen(l)
-	if d := newDisguise(l.opt.Evasions, func(rune) bool { return false }); d != nil {
-		return newProjected(s, d)
+	if l.disguise != nil {
+		return newProjected(s, l.disguise)
 	}
 	return s
 }

@@ -204,6 +204,25 @@ func TestLiteralForms(t *testing.T) {
 	}
 }
 
+// TestLiteralsInOtherScripts are found, whose letters are read as others where text is
+// read through tricks; and one that would not be there then is refused.
+func TestLiteralsInOtherScripts(t *testing.T) {
+	const value = "пароль-ουρανός-ｗｉｄｅ"
+	l := literals(t, match.LiteralOptions{Evasions: match.Evasions}, value)
+	for _, text := range []string{
+		"it is " + value + ".", "it is пapoль-oυpavός-wide.", // as it is, and with Latin letters
+		"it is " + base64.StdEncoding.EncodeToString([]byte(value)) + ".", "it is " + hex.EncodeToString([]byte(value)) + ".",
+	} {
+		if got := found(t, l.Open(t.Context(), guard.Channel{}), text); !slices.Equal(got, []string{"v0"}) {
+			t.Errorf("%q: found %q", text, got)
+		}
+	}
+	_, err := l.Add("hidden", "a\u200bb\u200bc\u200bd\u200be\u200bf")
+	if !errors.Is(err, match.ErrLiteral) || !strings.Contains(err.Error(), "without what is read through") {
+		t.Errorf("of six letters that show: %v", err)
+	}
+}
+
 // TestLiteralsThatAreNone are refused, and what is said of them does not say them.
 func TestLiteralsThatAreNone(t *testing.T) {
 	l := literals(t, match.LiteralOptions{Least: 10})

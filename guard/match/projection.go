@@ -152,6 +152,13 @@ func (p *projected) project(text []byte, last bool) int {
 	return len(text)
 }
 
+// plain is the projection of a whole text.
+func (d *disguise) plain(text string) string {
+	p := newProjected(nil, d)
+	p.project([]byte(text), true)
+	return string(p.text)
+}
+
 // keep adds text that stands for itself.
 func (p *projected) keep(text []byte) {
 	if len(text) == 0 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stoplog/stoplog/guard/match"
 )
@@ -67,7 +68,7 @@ func newIngredients(t testing.TB, rules []match.Rule) *ingredients {
 			if len(e) < maxProofText/2 {
 				in.examples = append(in.examples, e)
 			}
-			if from := len(e) / 2; i%4 == 0 && len(e) > 24 && match.CheckLiteral(e[from:from+12]) == nil && !slices.Contains(in.values, e[from:from+12]) && len(in.values) < 60 {
+			if from := len(e) / 2; i%4 == 0 && isASCII(e) && len(e) > 24 && match.CheckLiteral(e[from:from+12]) == nil && !slices.Contains(in.values, e[from:from+12]) && len(in.values) < 60 {
 				in.values = append(in.values, e[from:from+12])
 			}
 		}
@@ -86,6 +87,10 @@ func newIngredients(t testing.TB, rules []match.Rule) *ingredients {
 		}
 	}
 	return in
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
 // A proofText is a text, and where in it something is that nearly is a token.
