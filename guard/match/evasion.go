@@ -32,9 +32,9 @@ const (
 	// Invisible is what shows nothing: zero-width spaces and joiners, soft
 	// hyphens, controls of direction, variation selectors, tags.
 	Invisible Evasion = 1 << iota
-	// Terminal is the escape sequences by which a terminal colours text and
-	// moves its cursor. Those that carry a text, such as a title or a link, are
-	// not: their text is judged as it stands.
+	// Terminal is the escape sequences by which a terminal colours text. Others,
+	// also those that carry a text such as a title or a link, are judged as they
+	// stand.
 	Terminal
 	// FullWidth is the ASCII characters in the width of Chinese ones.
 	FullWidth

@@ -22,10 +22,10 @@ type plain struct {
 	read       int // of the text; the rest may be hidden yet
 }
 
-var sequence = regexp.MustCompile("^\x1b(?:[(-/][0-~]|[78=>D-HMc]|\\[[<-?]?[0-9]{0,4}(?:[;:][0-9]{0,4})*[ -/]{0,2}[@-~])")
+var sequence = regexp.MustCompile("^\x1b\\[[0-9]{1,4}(?:[;:][0-9]{0,4})*m")
 
 // begun are starts of a sequence.
-var begun = regexp.MustCompile("^\x1b(?:[(-/]?|\\[[<-?]?[0-9]{0,4}(?:[;:][0-9]{0,4})*[ -/]{0,2})$")
+var begun = regexp.MustCompile("^\x1b(?:\\[(?:[0-9]{1,4}(?:[;:][0-9]{0,4})*)?)?$")
 
 const (
 	nothing = "\u00ad\u034f\u061c\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\u2065\u2066\u2067\u2068\u2069\u206a\u206b\u206c\u206d\u206e\u206f\ufe00\ufe0f\ufeff\ufff8\U000e0000\U000e0041\U000e01ef"
@@ -37,13 +37,13 @@ const (
 func project(text string, last bool) plain {
 	p := plain{}
 	likes := []rune(like)
-	hidden := 0
+	hidden, coloured := 0, false
 	keep := func(s string, from, n int) {
 		for range len(s) {
 			p.start, p.end = append(p.start, int64(from)), append(p.end, int64(from+n))
 		}
 		p.text += s
-		p.read, hidden = from+n, 0
+		p.read, hidden, coloured = from+n, 0, false
 	}
 	for i := 0; i < len(text); {
 		rest := text[i:]
@@ -59,6 +59,8 @@ func project(text string, last bool) plain {
 		hide := strings.ContainsRune(nothing, r) || r >= 0xe0000 && r <= 0xe01ef || r >= 0xfe00 && r <= 0xfe0f
 		if seq := sequence.FindString(rest); seq != "" && len(seq) <= match.MostHidden {
 			hide, n = true, len(seq)
+		} else if coloured && strings.HasPrefix(rest, "\x1b[K") {
+			hide, n = true, 3
 		} else if k := slices.Index(likes, r); k >= 0 {
 			s = latin[k : k+1]
 		} else if r >= 0xff01 && r <= 0xff5e {
@@ -69,7 +71,7 @@ func project(text string, last bool) plain {
 		}
 		switch {
 		case hide:
-			hidden += n
+			hidden, coloured = hidden+n, rest[0] == 0x1b
 			p.read = i + n
 		case len(s) == 1 || len(s) == n:
 			if s[0] == 0x1b {
@@ -109,7 +111,7 @@ var evasionRules = []match.Rule{
 
 // disguised makes a text with tokens in it, and tricks in them.
 func disguised(rng *rand.Rand) string {
-	parts := []string{"key_ab12", "key_", "pass: ", "password:", " ", "\n", "x", "<", ">", "a", "b", "1", "\x1b", "\x1b[", "\x1b[1m", "\x1b[38;2;255;100;100m", "\x1b[1;22;333;4444", "\x1b(B",
+	parts := []string{"key_ab12", "key_", "pass: ", "password:", " ", "\n", "x", "<", ">", "a", "b", "1", "\x1b", "\x1b[", "\x1b[1m", "\x1b[38;2;255;100;100m", "\x1b[1;22;333;4444", "\x1b[K", "\x1b[1m\x1b[K", "\x1b[m",
 		"ｋｅｙ＿", "кеу_", "ｐass", "раss", "\u200b", "\ufeff", "\U000e0041", "\u200b\u200c\u200d\u2060\u200b\u200c\u200d\u2060\u200b\u200c\u200d\u2060", "\xe2\x80", "\xf3\xa0", "é", "中", "\xff", "о", "ｚ",
 		strings.Repeat("y", 30)}
 	var b strings.Builder

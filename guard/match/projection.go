@@ -21,6 +21,7 @@ type projected struct {
 	disguise *disguise
 	rest     []byte // the start of what may be hidden, not read yet
 	hidden   int    // bytes that were left out behind the last rune
+	coloured bool   // the last of them an escape sequence
 	text     []byte // of the projection, during a call
 	length   int64  // of the projection
 	marks    []mark
@@ -60,7 +61,7 @@ func newProjected(s judging, d *disguise) *projected {
 // Reset implements [guard.Resetter].
 func (p *projected) Reset(ctx context.Context, ch guard.Channel) {
 	p.screen.Reset(ctx, ch)
-	p.rest, p.hidden, p.text, p.length = p.rest[:0], 0, p.text[:0], 0
+	p.rest, p.hidden, p.coloured, p.text, p.length = p.rest[:0], 0, false, p.text[:0], 0
 	p.marks, p.cut = append(p.marks[:0], mark{}), p.cut[:0]
 }
 
@@ -69,7 +70,7 @@ func (p *projected) Write(text []byte) (guard.Progress, error) {
 	if len(p.rest) == 0 && p.disguise.skip(text, 0) == len(text) {
 		p.length += int64(len(text))
 		if len(text) > 0 {
-			p.hidden = 0
+			p.hidden, p.coloured = 0, false
 		}
 		said, err := p.screen.Write(text)
 		return p.back(said), err
@@ -131,7 +132,7 @@ func (p *projected) project(text []byte, last bool) int {
 			break
 		}
 		i += n
-		as, n := d.at(text[i:])
+		as, n := d.at(text[i:], p.coloured)
 		if n == 0 && !last {
 			return i
 		}
@@ -144,6 +145,7 @@ func (p *projected) project(text []byte, last bool) int {
 			p.keep(text[i : i+n])
 		case hidden:
 			p.hide(n)
+			p.coloured = text[i] == escape
 		default:
 			p.stand(byte(as), n)
 		}
@@ -166,7 +168,7 @@ func (p *projected) keep(text []byte) {
 	}
 	p.text = append(p.text, text...)
 	p.length += int64(len(text))
-	p.hidden = 0
+	p.hidden, p.coloured = 0, false
 }
 
 // stand adds an ASCII character that stands for n bytes.
@@ -174,7 +176,7 @@ func (p *projected) stand(as byte, n int) {
 	end := p.end().start + int64(n)
 	p.text = append(p.text, as)
 	p.length++
-	p.hidden = 0
+	p.hidden, p.coloured = 0, false
 	p.marks = append(p.marks, mark{p.length, end, end})
 }
 
@@ -278,9 +280,9 @@ func (d *disguise) skip(text []byte, i int) int {
 
 // at says what stands for what text begins with, and how long that is; 0 if more
 // text must tell.
-func (d *disguise) at(text []byte) (as int8, n int) {
+func (d *disguise) at(text []byte, coloured bool) (as int8, n int) {
 	if text[0] == escape {
-		switch n := sequence(text); {
+		switch n := sequence(text, coloured); {
 		case n > 0:
 			return hidden, n
 		case n == 0:
@@ -296,39 +298,30 @@ func (d *disguise) at(text []byte) (as int8, n int) {
 }
 
 // sequence is the length of the escape sequence that text begins with: 0 if more
-// text must tell, -1 if it begins with none. Numbers have at most four digits, so
-// that none is a finding of its own.
-func sequence(text []byte) int {
-	if len(text) < 2 {
+// text must tell, -1 if it begins with none. It is one that colours what follows, with
+// a number at least, of at most four digits so that none is a finding of its own; or,
+// directly behind one, that which grep writes there. Of any other the last character
+// could be the first of a token: who does not look at a terminal has all of it.
+func sequence(text []byte, coloured bool) int {
+	switch {
+	case len(text) < 2:
 		return 0
-	}
-	switch c := text[1]; {
-	case c >= '(' && c <= '/': // a set of characters
-		switch {
-		case len(text) < 3:
-			return 0
-		case text[2] >= '0' && text[2] <= '~':
-			return 3
-		}
+	case text[1] != '[':
 		return -1
-	case c == '7' || c == '8' || c == '=' || c == '>' || c >= 'D' && c <= 'H' || c == 'M' || c == 'c':
-		return 2
-	case c != '[':
-		return -1
+	case len(text) > 2 && text[2] == 'K' && coloured:
+		return 3
 	}
-	digits, between := 0, 0
+	digits, numbers := 0, 0
 	for i, c := range text[2:] {
 		switch {
 		case i+2 == MostHidden:
 			return -1
-		case c >= '0' && c <= '9' && digits < 4 && between == 0:
+		case c >= '0' && c <= '9' && digits < 4:
 			digits++
-		case (c == ';' || c == ':') && between == 0:
+			numbers++
+		case (c == ';' || c == ':') && numbers > 0:
 			digits = 0
-		case c >= '<' && c <= '?' && i == 0:
-		case c >= ' ' && c <= '/' && between < 2:
-			between++
-		case c >= '@' && c <= '~':
+		case c == 'm' && numbers > 0:
 			return i + 3
 		default:
 			return -1

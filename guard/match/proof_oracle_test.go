@@ -49,8 +49,8 @@ func (u undone) replace(re *regexp.Regexp, by func(string) string) (out undone) 
 }
 
 var (
-	inDisguise = regexp.MustCompile("\x1b(?:[(-/][0-~]|[78=>D-HMc]|\\[[<-?]?[0-9]{0,4}(?:[;:][0-9]{0,4})*[ -/]{0,2}[@-~])" +
-		"|[" + nothing + like + "\ufe00-\ufe0f\uff01-\uff5e\U000e0000-\U000e001f\U000e007f-\U000e01ef]")
+	inDisguise = regexp.MustCompile("\x1b\\[[0-9]{1,4}(?:[;:][0-9]{0,4})*m(?:\x1b\\[K)?" +
+		"|[" + nothing + like + "\ufe00-\ufe0f\uff01-\uff5e\U000e0000-\U000e01ef]")
 	inJSON    = regexp.MustCompile(`\\(?:["\\/bfnrt]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4})`)
 	inPercent = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
 )

@@ -51,6 +51,8 @@ func makeProof(t testing.TB) *proof {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// What this one names is not read through, and the oracle reads through all.
+	rs = slices.DeleteFunc(rs, func(r match.Rule) bool { return r.ID == "injection-invisible" })
 	engine, err := match.Compile(rs, match.Options{Name: "rules", Verdict: guard.Redact, Evasions: match.Evasions})
 	if err != nil {
 		t.Fatal(err)
