@@ -237,7 +237,7 @@ func (f *front) intern(prev kind, comps []comp) *frontState {
 	t := f.table.Load()
 	if t.nstates >= f.most {
 		f.begin(t.generation + 1)
-		t = f.table.Load()
+		return f.intern(prev, comps) // the key was overwritten
 	}
 	if t.nstates == len(t.states) {
 		bigger := f.sized(t.generation, 2*len(t.states))

@@ -42,12 +42,8 @@ func (b byBytes) IntN(n int) int {
 	return v % n
 }
 
-// fromChooser lets package rand choose by a chooser.
-func fromChooser(c chooser) *rand.Rand { return rand.New(source{c}) }
-
-type source struct{ chooser }
-
-func (s source) Uint64() uint64 { return uint64(s.IntN(1<<16))<<48 | uint64(s.IntN(1<<16))<<16 }
+// fromChooser is a source of random numbers that a chooser chooses.
+func fromChooser(c chooser) *rand.Rand { return rand.New(rand.NewPCG(uint64(c.IntN(1<<16)), 0)) }
 
 // maxProofText keeps texts below the hold limit, which the oracle does not know.
 const maxProofText = match.DefaultHoldLimit - 4
