@@ -34,3 +34,6 @@ func Kept(s guard.Screen) int { return cap(s.(*screen).kept) }
 
 // Masks is how many searches of a screen are cut at present.
 func Masks(s guard.Screen) int { return len(s.(*screen).masks) }
+
+// Seed is what random texts start from.
+func Seed() uint64 { return *seed }
