@@ -86,7 +86,7 @@ var rooms = map[string]room{
 	"internal/yamltree": {rooms: []string{"internal/diag"}, modules: []string{"github.com/goccy/go-yaml"}},
 	"internal/prompt":   {rooms: []string{"internal/diag", "internal/yamltree"}, modules: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	"playbook": {
-		rooms:   []string{"guard", "guard/disclosure", "guard/match", "guard/rules", "internal/diag", "internal/prompt", "internal/yamltree"},
+		rooms:   []string{"guard", "guard/disclosure", "guard/inline", "guard/match", "guard/rules", "internal/diag", "internal/prompt", "internal/yamltree"},
 		modules: []string{"cel.dev/cel-go", "mvdan.cc/sh/v3"},
 	},
 

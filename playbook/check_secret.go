@@ -2,13 +2,14 @@ package playbook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
-	"github.com/stoplog/stoplog/guard"
+	"github.com/stoplog/stoplog/guard/inline"
 	"github.com/stoplog/stoplog/guard/match"
 	"github.com/stoplog/stoplog/guard/rules"
 	"github.com/stoplog/stoplog/internal/diag"
@@ -27,20 +28,6 @@ var secretRules = sync.OnceValue(func() *match.Engine {
 	}
 	return engine
 })
-
-// findSecrets gives the findings of a text, in order.
-func findSecrets(text []byte) (all []guard.Finding, err error) {
-	screen := secretRules().Open(context.Background(), guard.Channel{Name: "playbook", Kind: guard.Document})
-	p, err := screen.Write(text)
-	if err != nil {
-		return nil, err
-	}
-	all = append(all, p.Findings...)
-	if p, err = screen.Close(); err != nil {
-		return nil, err
-	}
-	return append(all, p.Findings...), nil
-}
 
 // secretFinder keeps what was found in files, so that no message repeats it.
 type secretFinder struct {
@@ -84,7 +71,7 @@ func (s *secretFinder) clean(found Findings) Findings {
 
 var secretCheck = &CheckDoc{
 	ID: "secret", Summary: "a secret in the file, or in a prompt", always: true,
-	Explain: `A playbook is read by everybody who reads the repository, and sent to models. The rules that screen streams (packs secrets and credentials) are run over the file and its prompts; what they find is not shown. Replace the secret where it came from, and give the step a handle: a file that its scope may read, or a variable whose value comes from an input.`,
+	Explain: `A playbook is read by everybody who reads the repository, and sent to models. The rules that screen streams (packs secrets and credentials) are run over the file and its prompts; what they find is not shown. Replace the secret where it came from, and give the step a handle: a file that its scope may read, or a variable whose value comes from an input. What is no secret is allowed by a comment on its line, or alone on the line before: # stoplog:allow RULE WHY.`,
 	run: func(l *linter) {
 		l.secretsIn(l.File, l.data)
 		told := map[*loaded]bool{}
@@ -104,11 +91,17 @@ var secretCheck = &CheckDoc{
 // secretsIn reports the secrets in a file.
 func (l *linter) secretsIn(file string, data []byte) {
 	where := newPlaces(file, data)
-	found, err := findSecrets(data)
+	report, err := inline.Check(context.Background(), secretRules(), data)
 	if err != nil {
 		l.errorf(where.span(0, 0), "", "the file cannot be searched for secrets: %v", err)
 		return
 	}
+	for _, c := range report.Comments {
+		if c.Wrong != "" {
+			l.warnf(where.line(c.Line, c.Col), "remove it, or put it on the line of what it is for", "a comment that allows a finding: %s", c.Wrong)
+		}
+	}
+	found := notAllowed(report.Findings)
 	told := int64(0)
 	for i, f := range found {
 		end := f.End
@@ -130,6 +123,23 @@ func (l *linter) secretsIn(file string, data []byte) {
 	}
 }
 
+// notAllowed leaves out what a comment allows, and other rules' words for it.
+func notAllowed(all []inline.Finding) (found []inline.Finding) {
+	var allowed []inline.Finding // in order of start
+	for _, f := range all {
+		if f.Allowed != nil {
+			allowed = append(allowed, f)
+		}
+	}
+	for _, f := range all {
+		i, _ := slices.BinarySearchFunc(allowed, f.Start+1, func(a inline.Finding, at int64) int { return cmp.Compare(a.Start, at) })
+		if f.Allowed == nil && !(i > 0 && f.End <= allowed[i-1].End) {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
 // mostSecrets is how many are reported, each with its place. A file with more
 // has no line of it shown.
 const mostSecrets = 50
@@ -149,6 +159,11 @@ func newPlaces(file string, data []byte) *places {
 		}
 	}
 	return p
+}
+
+// line is a place on a line.
+func (p *places) line(n, col int) Span {
+	return Span{Pos: diag.Pos{File: p.file, Line: n, Col: col}, Width: 1}
 }
 
 // span is the place of bytes of the file, on the first line of them.

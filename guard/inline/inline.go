@@ -22,6 +22,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -74,11 +75,15 @@ func Check(ctx context.Context, g guard.Guard, text []byte) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("guard %s: %w", g.Name(), err)
 	}
-	used := map[*Comment]bool{}
+	used, byLine := map[*Comment]bool{}, map[int][]*Comment{}
+	for _, c := range r.Comments {
+		byLine[c.Line] = append(byLine[c.Line], c)
+	}
+	starts := starts(lines)
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		f.Line, f.Col = place(text, f.Start)
-		for _, c := range r.Comments {
+		f.Line, f.Col = place(text, starts, f.Start)
+		for _, c := range slices.Concat(byLine[f.Line], byLine[f.Line-1]) {
 			if c.Wrong == "" && c.Rule == f.Rule && covers(lines, c, f.Line) {
 				f.Allowed, used[c] = c, true
 			}
@@ -120,8 +125,21 @@ func covers(lines []string, c *Comment, line int) bool {
 	return line == c.Line || alone && line == c.Line+1
 }
 
+// starts are the offsets at which lines begin.
+func starts(lines []string) []int64 {
+	all, at := make([]int64, len(lines)), int64(0)
+	for i, line := range lines {
+		all[i] = at
+		at += int64(len(line)) + 1
+	}
+	return all
+}
+
 // place is where an offset of a text is.
-func place(text []byte, at int64) (line, col int) {
-	before := string(text[:at])
-	return strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
+func place(text []byte, starts []int64, at int64) (line, col int) {
+	n, exact := slices.BinarySearch(starts, at)
+	if exact {
+		n++
+	}
+	return n, utf8.RuneCount(text[starts[n-1]:at]) + 1
 }
