@@ -16,17 +16,14 @@ import (
 // Steps whose work is a run of its own: the id of that run is on record before it is
 // made, so that whoever takes this run up finds it, or makes it, once.
 
-// follow follows the run that is a step's work until there is something to tell.
-func (t *hold) follow(ctx context.Context, eff steps.Follow) (steps.Event, error) {
-	return (&following{t, eff, t.state}).wait(ctx)
-}
-
+// following follows the run that is a step's work.
 type following struct {
 	hold  *hold
 	eff   steps.Follow
 	state steps.State // as it was when it began
 }
 
+// wait waits until there is something to tell.
 func (f *following) wait(ctx context.Context) (steps.Event, error) {
 	store, step := f.hold.h.Store, f.state.Steps[f.eff.Step-1]
 	ref := journal.Ref{Tenant: f.hold.row.Tenant, Run: journal.ID(f.eff.Run)}
@@ -134,7 +131,7 @@ func (f *following) call(ctx context.Context, sc scene, work *playbook.Call, row
 	book := f.state.Book
 	created, err := prepare(steps.Book{
 		File: called(book.File, work), Files: book.Files, Depth: book.Depth + 1,
-		Cleared: book.Cleared || f.hold.cleared(f.eff.Step),
+		Cleared: book.Cleared || cleared(f.state, f.eff.Step),
 	}, values, "")
 	if err != nil {
 		return err

@@ -160,7 +160,7 @@ func sandboxScope(s Scope, root string) sandbox.Scope {
 // forbidden says why a step may not begin; nil if it may. What is irreversible, or
 // touches money or an identity, begins behind a person's yes of this run.
 func (t *hold) forbidden(n int) *steps.Result {
-	if !needsPerson(t.step(n)) || t.state.Book.Cleared || t.cleared(n) {
+	if !needsPerson(t.step(n)) || t.state.Book.Cleared || cleared(t.state, n) {
 		return nil
 	}
 	r := blocked(ReasonUndeclared, "it is irreversible, or touches money or an identity, and nobody has said yes to it in this run")
@@ -168,12 +168,12 @@ func (t *hold) forbidden(n int) *steps.Result {
 }
 
 // cleared reports whether a person has said yes to a pause that a step follows.
-func (t *hold) cleared(n int) bool {
-	if from := t.state.Steps[n-1].From; from > 0 {
-		return t.cleared(from) // a handler's way leads through the step that it is for
+func cleared(state steps.State, n int) bool {
+	if from := state.Steps[n-1].From; from > 0 {
+		return cleared(state, from) // a handler's way leads through the step that it is for
 	}
-	for _, m := range t.state.Plan.Preceding(n) {
-		if s := t.state.Steps[m-1]; t.state.Plan.Steps[m-1].Type == steps.Pause && s.Stage == steps.Final && s.Came == steps.Passed {
+	for _, m := range state.Plan.Preceding(n) {
+		if s := state.Steps[m-1]; state.Plan.Steps[m-1].Type == steps.Pause && s.Stage == steps.Final && s.Came == steps.Passed {
 			return true
 		}
 	}

@@ -172,7 +172,7 @@ func TestAlteredLog(t *testing.T) {
 	h := w.host()
 	ref := w.start(h, "playbook: p\nsteps:\n  - {id: confirm, type: pause, reason: r}\n  - {id: pay, type: run, run: say pay, effect: irreversible}\n")
 	w.comesTo(ref, journal.WaitingApproval)
-	db, err := sql.Open("sqlite", w.store.Path())
+	db, err := sql.Open("sqlite", w.store.Path()+"?_pragma=busy_timeout(5000)")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func (t *hold) open(eff steps.Effect) func() {
 	case steps.Start:
 		return t.start(eff)
 	case steps.Follow:
-		return t.once(fmt.Sprintf("follow %d", eff.Step), func(ctx context.Context) (steps.Event, error) { return t.follow(ctx, eff) })
+		return t.once(fmt.Sprintf("follow %d", eff.Step), (&following{t, eff, t.state}).wait)
 	case steps.Observe:
 		return t.once(fmt.Sprintf("observe %d/%d", eff.Step, eff.Attempt), t.hear(eff))
 	case steps.Evaluate:

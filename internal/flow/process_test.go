@@ -198,7 +198,9 @@ func childStart(ctx context.Context, store, file, kill string) error {
 		if err == nil {
 			err = toRest(ctx, h, k, ref)
 		}
-		points = k.points
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		points = slices.Clone(k.points)
 		return err
 	})
 	for _, p := range points {
