@@ -37,12 +37,14 @@ var language = sync.OnceValues(func() (*cel.Env, error) {
 // scene is what expressions of a run see.
 type scene struct {
 	inputs map[string]any
-	steps  map[string]any
+	state  steps.State
+	own    string         // the id of a step that is seen in another way than it stands
+	as     map[string]any // this
 }
 
 // sceneOf is what there is to see in a state.
 func sceneOf(s steps.State) (scene, error) {
-	sc := scene{inputs: map[string]any{}, steps: map[string]any{}}
+	sc := scene{inputs: map[string]any{}, state: s}
 	for _, in := range s.Book.Inputs {
 		v, err := native(in.Value)
 		if err != nil {
@@ -50,14 +52,27 @@ func sceneOf(s steps.State) (scene, error) {
 		}
 		sc.inputs[in.Name] = v
 	}
-	for i, p := range s.Plan.Steps {
-		seen, err := seenOf(s.Steps[i])
-		if err != nil {
-			return sc, fmt.Errorf("step %s: %w", p.ID, err)
-		}
-		sc.steps[p.ID] = seen
-	}
 	return sc, nil
+}
+
+// named are the steps that an expression names: others it cannot see, for ids are
+// written out, and a long playbook has many.
+func (sc scene) named(text string) (map[string]any, error) {
+	all := map[string]any{}
+	for i, p := range sc.state.Plan.Steps {
+		switch {
+		case !strings.Contains(text, p.ID):
+		case p.ID == sc.own:
+			all[p.ID] = sc.as
+		default:
+			seen, err := seenOf(sc.state.Steps[i])
+			if err != nil {
+				return nil, fmt.Errorf("step %s: %w", p.ID, err)
+			}
+			all[p.ID] = seen
+		}
+	}
+	return all, nil
 }
 
 // seenOf is a step as expressions see it.
@@ -95,12 +110,8 @@ func (sc scene) with(id string, r steps.Result) (scene, error) {
 	if err != nil {
 		return sc, err
 	}
-	all := map[string]any{}
-	for name, v := range sc.steps {
-		all[name] = v
-	}
-	all[id] = seen
-	return scene{sc.inputs, all}, nil
+	sc.own, sc.as = id, seen
+	return sc, nil
 }
 
 // eval evaluates an expression.
@@ -117,7 +128,11 @@ func (sc scene) eval(e playbook.Expr) (ref.Val, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", e.Span.Pos, err)
 	}
-	v, _, err := prog.Eval(map[string]any{"inputs": sc.inputs, "steps": sc.steps})
+	named, err := sc.named(e.Value)
+	if err != nil {
+		return nil, err
+	}
+	v, _, err := prog.Eval(map[string]any{"inputs": sc.inputs, "steps": named})
 	if err != nil {
 		return nil, fmt.Errorf("%s: evaluate %q: %w", e.Span.Pos, e.Value, err)
 	}

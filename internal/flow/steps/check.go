@@ -1,6 +1,9 @@
 package steps
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Rejection is why an event was not taken. A late one is no fault of anybody's.
 type Rejection struct {
@@ -152,7 +155,7 @@ func (p Plan) flaw(from int) string {
 	if len(p.Steps) == 0 || from < 0 || from > len(p.Steps) {
 		return "the plan has no steps, or does not have the one to begin at"
 	}
-	for i, s := range p.Steps {
+	for _, s := range p.Steps {
 		targets := []int{s.Then.To, s.OnFail.To}
 		for _, m := range append(s.Verdicts, s.Observer...) {
 			targets = append(targets, m.Action.To)
@@ -162,9 +165,36 @@ func (p Plan) flaw(from int) string {
 				return fmt.Sprintf("the step %s names a step %d, which there is not", s.ID, n)
 			}
 		}
-		if p.precedes(i + 1)[i+1] {
-			return fmt.Sprintf("the step %s follows itself", s.ID)
-		}
+	}
+	if n := p.cycle(); n > 0 {
+		return fmt.Sprintf("the step %s follows itself", p.step(n).ID)
 	}
 	return ""
+}
+
+// cycle returns a step that follows itself; 0 if there is none. What follows nothing
+// that is left is taken away, until nothing can be.
+func (p Plan) cycle() int {
+	behind, left := make([][]int, len(p.Steps)), make([]int, len(p.Steps))
+	var free []int
+	for i, s := range p.Steps {
+		for _, a := range s.After {
+			behind[a-1] = append(behind[a-1], i)
+		}
+		if left[i] = len(s.After); left[i] == 0 {
+			free = append(free, i)
+		}
+	}
+	gone := 0
+	for ; gone < len(free); gone++ {
+		for _, i := range behind[free[gone]] {
+			if left[i]--; left[i] == 0 {
+				free = append(free, i)
+			}
+		}
+	}
+	if gone == len(p.Steps) {
+		return 0
+	}
+	return 1 + slices.IndexFunc(left, func(n int) bool { return n > 0 })
 }

@@ -16,6 +16,9 @@ func settle(s State) State {
 	for moved := true; moved; {
 		moved = false
 		for n := 1; n <= len(s.Steps); n++ {
+			if !s.stirs(n) {
+				continue
+			}
 			var did bool
 			if s, did = s.settleStep(n); did {
 				moved = true
@@ -28,11 +31,29 @@ func settle(s State) State {
 	return s.restOrEnd()
 }
 
+// stirs reports whether there may be something to do for a step. It is asked of every
+// step after every event, and so it copies nothing.
+func (s *State) stirs(n int) bool {
+	switch s.Steps[n-1].Stage {
+	case Handing, Turning:
+		return true
+	case Idle:
+		p := &s.Plan.Steps[n-1]
+		for _, a := range p.After {
+			if s.Steps[a-1].Stage != Final {
+				return false
+			}
+		}
+		return !p.Handler
+	}
+	return false
+}
+
 // settleStep does for a step what is decided already.
 func (s State) settleStep(n int) (State, bool) {
 	switch step, p := s.Step(n), s.Plan.step(n); step.Stage {
 	case Idle:
-		if p.Handler || s.turningAbove(n) || !s.all(p.After, func(a *Step) bool { return a.Stage == Final }) {
+		if s.turningAbove(n) {
 			return s, false
 		}
 		if !s.all(p.After, func(a *Step) bool { return a.Lifts }) {
