@@ -29,7 +29,7 @@ var rooms = map[string]room{
 	"guard/rules/gitleaks": {rooms: []string{"guard", "guard/match"}},
 	"guard/rules":          {rooms: []string{"guard", "guard/match", "guard/rules/gitleaks"}},
 
-	"internal/budget": {},
+	"internal/budget": {rooms: []string{"internal/glob"}},
 	"internal/budget/budgettest": {
 		rooms:   []string{"internal/budget"},
 		modules: []string{"github.com/google/go-cmp"},
@@ -75,8 +75,9 @@ var rooms = map[string]room{
 	}},
 	"internal/secret": {},
 	"internal/auth":   {},
+	"internal/glob": {},
 	"internal/policy": {
-		rooms:   []string{"internal/tool"},
+		rooms:   []string{"internal/glob", "internal/tool"},
 		modules: []string{"cel.dev/cel-go", "github.com/go-json-experiment/json"},
 	},
 	"internal/config": {
@@ -93,7 +94,7 @@ var rooms = map[string]room{
 	"govern": {
 		rooms: []string{
 			"guard", "guard/disclosure", "guard/match", "guard/rules", "internal/budget",
-			"internal/dial", "internal/policy", "internal/sse", "internal/tool", "internal/wire",
+			"internal/dial", "internal/glob", "internal/policy", "internal/sse", "internal/tool", "internal/wire",
 		},
 		modules: []string{
 			"github.com/andybalholm/brotli", "github.com/go-json-experiment/json", "github.com/klauspost/compress/zstd",

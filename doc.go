@@ -98,6 +98,10 @@
 // What a runtime is to do, as a typed tree with places, and the checks that a
 // playbook must pass. It starts nothing and asks nobody.
 //
+// # Package internal/glob
+//
+// Names against patterns in which a `*` stands for any characters.
+//
 // # Package internal/budget
 //
 // What may be spent and what was: envelopes of tokens and money, reserved in

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stoplog/stoplog/guard"
 	"github.com/stoplog/stoplog/internal/budget"
+	"github.com/stoplog/stoplog/internal/glob"
 	"github.com/stoplog/stoplog/internal/policy"
 	"github.com/stoplog/stoplog/internal/wire"
 )
@@ -211,5 +212,5 @@ func (t *Transport) Waits(profile string) (input, output string) {
 
 // allows reports whether a caller may ask for a model.
 func (p *profile) allows(model string) bool {
-	return slices.ContainsFunc(p.Models, func(pattern string) bool { return policy.Matches(pattern, model) })
+	return slices.ContainsFunc(p.Models, func(pattern string) bool { return glob.Match(pattern, model) })
 }

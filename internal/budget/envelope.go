@@ -3,7 +3,6 @@ package budget
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -159,20 +158,4 @@ func idOf(s Scope, at Day) ID {
 		at = 0
 	}
 	return ID{s, at}
-}
-
-// matches reports whether a `*` for any characters makes pattern into s.
-func matches(pattern, s string) bool {
-	parts := strings.Split(pattern, "*")
-	s, ok := strings.CutPrefix(s, parts[0])
-	if !ok || len(parts) == 1 {
-		return ok && s == ""
-	}
-	last := len(parts) - 1
-	for _, part := range parts[1:last] { // the first place is as good as any later one
-		if _, s, ok = strings.Cut(s, part); !ok {
-			return false
-		}
-	}
-	return strings.HasSuffix(s, parts[last])
 }

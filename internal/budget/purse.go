@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/stoplog/stoplog/internal/glob"
 )
 
 // Options of a purse. The zero value limits nothing and knows the built-in
@@ -161,7 +163,7 @@ func (p *Purse) sharesOf(c Claim) []*share {
 	for _, s := range scopes {
 		exact := false
 		for _, e := range envelopes {
-			if e.Kind == s.Kind && matches(e.Name, s.Name) {
+			if e.Kind == s.Kind && glob.Match(e.Name, s.Name) {
 				add(e.Scope, e.Limit)
 				exact = exact || e.Name == s.Name
 			}

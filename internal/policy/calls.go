@@ -12,6 +12,8 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/ext"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/stoplog/stoplog/internal/glob"
 )
 
 // Ruling says what becomes of a tool call, from the loosest to the strictest.
@@ -148,7 +150,7 @@ func (c *Calls) find(tool string) *compiled {
 		if r.tool == tool {
 			return r
 		}
-		if strings.Contains(r.tool, "*") && Matches(r.tool, tool) && (best == nil || len(r.tool) > len(best.tool)) {
+		if strings.Contains(r.tool, "*") && glob.Match(r.tool, tool) && (best == nil || len(r.tool) > len(best.tool)) {
 			best = r
 		}
 	}
@@ -248,20 +250,4 @@ func unambiguous(doc []byte) bool {
 			}
 		}
 	}
-}
-
-// Matches reports whether a `*` for any characters makes pattern into s.
-func Matches(pattern, s string) bool {
-	parts := strings.Split(pattern, "*")
-	s, ok := strings.CutPrefix(s, parts[0])
-	if !ok || len(parts) == 1 {
-		return ok && s == ""
-	}
-	last := len(parts) - 1
-	for _, part := range parts[1:last] { // the first place is as good as any later one
-		if _, s, ok = strings.Cut(s, part); !ok {
-			return false
-		}
-	}
-	return strings.HasSuffix(s, parts[last])
 }
