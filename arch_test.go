@@ -75,7 +75,7 @@ var rooms = map[string]room{
 	}},
 	"internal/secret": {},
 	"internal/auth":   {},
-	"internal/glob": {},
+	"internal/glob":   {},
 	"internal/policy": {
 		rooms:   []string{"internal/glob", "internal/tool"},
 		modules: []string{"cel.dev/cel-go", "github.com/go-json-experiment/json"},
