@@ -236,16 +236,17 @@ func (d decoder) expr(n yamltree.Node, what string) Expr {
 func (d decoder) action(n yamltree.Node, what string, words ...Do) *Action {
 	if n.Kind == yamltree.Mapping {
 		members, flawed := d.members(n, gotoTable)
-		for _, m := range members {
-			if to := d.name(m.Value, "the step to go to"); to.Written() {
-				return &Action{Span: n.Span, Do: DoGoto, Goto: to}
+		if len(members) == 0 {
+			if !flawed {
+				d.Errorf(n.Span, "write {goto: ID}", "%s names no action", what)
 			}
 			return nil
 		}
-		if !flawed {
-			d.Errorf(n.Span, "write {goto: ID}", "%s names no action", what)
+		to := d.name(members[0].Value, "the step to go to") // the table has one key
+		if !to.Written() {
+			return nil
 		}
-		return nil
+		return &Action{Span: n.Span, Do: DoGoto, Goto: to}
 	}
 	all := make([]string, len(words))
 	for i, w := range words {

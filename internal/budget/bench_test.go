@@ -48,7 +48,9 @@ func BenchmarkReach(b *testing.B) {
 		if n++; n > 1e6 {
 			b.StopTimer()
 			r.Settle(Usage{})
-			r, refusal = p.Reserve(b.Context(), claim(100, 500))
+			if r, refusal = p.Reserve(b.Context(), claim(100, 500)); refusal != nil {
+				b.Fatal(refusal)
+			}
 			n = 1
 			b.StartTimer()
 		}
