@@ -148,7 +148,7 @@ func openHome(w *world, conf *config.Config, store *sqlite.Store, tapes func(key
 		return home{}, errors.Join(err, h.close())
 	}
 	if h.outbox, err = openTickets(w, conf, store); err == nil {
-		h.flow, err = openPlaybooks(store, h.Agents, h.door, tickets{h.outbox})
+		h.flow, err = openPlaybooks(w, store, h.Agents, h.door, tickets{h.outbox})
 	}
 	if err != nil {
 		return home{}, errors.Join(err, h.close())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"path/filepath"
 
 	"github.com/stoplog/stoplog/internal/agent"
 	"github.com/stoplog/stoplog/internal/chat"
@@ -19,9 +18,9 @@ import (
 )
 
 // openPlaybooks makes a host of playbooks under the profiles that there are. Its
-// steps do not see the folder of the journal.
-func openPlaybooks(store *sqlite.Store, agents *agent.Agents, door http.RoundTripper, t flow.Tickets) (*flow.Host, error) {
-	deny := []string{filepath.Dir(store.Path())}
+// steps do not see what Stoplog keeps.
+func openPlaybooks(w *world, store *sqlite.Store, agents *agent.Agents, door http.RoundTripper, t flow.Tickets) (*flow.Host, error) {
+	deny := keptPlaces(w, store)
 	reach := func(hosts []string) func(context.Context, string, string) (net.Conn, error) {
 		return dial.Hosts(hosts...)
 	}
@@ -30,6 +29,17 @@ func openPlaybooks(store *sqlite.Store, agents *agent.Agents, door http.RoundTri
 		Judge:    &claude.Driver{Door: door, Deny: deny, Dial: reach},
 		Profiles: func(name string) (flow.Profile, error) { return flowProfile(agents, name) },
 	})
+}
+
+// keptPlaces are where Stoplog keeps what no program of a step may see: the state
+// directory, and a journal that lies elsewhere, such as in a project's own folder.
+func keptPlaces(w *world, store *sqlite.Store) []string {
+	path := store.Path()
+	places := []string{path, path + "-wal", path + "-shm", socketOf(path), socketOf(path) + ".lock", outboxOf(path)}
+	if dir, err := stateDir(w.getenv); err == nil {
+		places = append(places, dir)
+	}
+	return places
 }
 
 // flowProfile is a profile as playbooks see it.

@@ -30,14 +30,13 @@ func (t tickets) File(_ context.Context, f flow.Ticket) (string, bool, error) {
 // openTickets opens the outbox beside a journal. Where the configuration names no
 // sink, tickets are files in a folder there.
 func openTickets(w *world, conf *config.Config, store *sqlite.Store) (*notify.Outbox, error) {
-	beside := filepath.Dir(store.Path())
-	sinks, err := ticketSinks(w, conf, beside)
+	sinks, err := ticketSinks(w, conf, store)
 	if err != nil {
 		return nil, err
 	}
 	ids := journal.NewIDs(time.Now, rand.Reader)
 	return notify.New(notify.Options{
-		Dir: filepath.Join(beside, "outbox"), Sinks: sinks,
+		Dir: outboxOf(store.Path()), Sinks: sinks,
 		NewID: func() (string, error) {
 			id, err := ids.New(journal.TicketPrefix)
 			return string(id), err
@@ -45,7 +44,10 @@ func openTickets(w *world, conf *config.Config, store *sqlite.Store) (*notify.Ou
 	})
 }
 
-func ticketSinks(w *world, conf *config.Config, beside string) (sinks []notify.Sink, err error) {
+// outboxOf is where the tickets of a journal are kept.
+func outboxOf(path string) string { return path + ".outbox" }
+
+func ticketSinks(w *world, conf *config.Config, store *sqlite.Store) (sinks []notify.Sink, err error) {
 	t := conf.Tickets
 	found, err := conf.ReadSecrets(w.getenv)
 	if err != nil {
@@ -68,22 +70,22 @@ func ticketSinks(w *world, conf *config.Config, beside string) (sinks []notify.S
 			return nil, failf(exitUsage, "find the folder of the command of tickets: %w", err)
 		}
 		sinks = append(sinks, notify.Command{Argv: t.Command, Run: func(ctx context.Context, argv []string, in io.Reader, out io.Writer) error {
-			return runSink(ctx, root, beside, argv, in, out)
+			return runSink(ctx, root, keptPlaces(w, store), argv, in, out)
 		}})
 	}
 	if len(sinks) == 0 {
-		sinks = append(sinks, notify.Folder{Dir: filepath.Join(beside, "tickets")})
+		sinks = append(sinks, notify.Folder{Dir: filepath.Join(filepath.Dir(store.Path()), "tickets")})
 	}
 	return sinks, nil
 }
 
 // runSink runs the command that takes tickets: in the sandbox, where it may read and
 // run what lies beside the configuration, and reaches nothing.
-func runSink(ctx context.Context, root, state string, argv []string, in io.Reader, out io.Writer) error {
+func runSink(ctx context.Context, root string, deny, argv []string, in io.Reader, out io.Writer) error {
 	r, err := sandbox.Run(ctx, sandbox.Spec{
 		Argv: argv, Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"}, Stdin: in, Stdout: out,
 		Scope:  sandbox.Scope{Root: root, Read: []string{"**"}, Write: []string{"tickets/**"}, Run: []string{"**"}},
-		Deny:   []string{state},
+		Deny:   deny,
 		Limits: sandbox.Limits{Wall: time.Minute, Output: 1 << 20},
 	})
 	if err == nil && !r.Passed() {
