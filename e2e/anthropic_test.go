@@ -15,11 +15,21 @@ func askAnthropic(t *testing.T, q question) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	client := anthropic.NewClient(option.WithBaseURL(q.Base), option.WithAPIKey(q.Key), option.WithMaxRetries(retries))
+	opts := []option.RequestOption{option.WithBaseURL(q.Base), option.WithAPIKey(q.Key), option.WithMaxRetries(retries)}
+	for name, value := range q.Headers {
+		opts = append(opts, option.WithHeader(name, value))
+	}
+	client := anthropic.NewClient(opts...)
 	params := anthropic.MessageNewParams{
 		Model:     anthropic.Model(q.Model),
 		MaxTokens: 1024,
 		Messages:  []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(q.Text))},
+	}
+	if q.Tool != nil {
+		params.Tools = []anthropic.ToolUnionParam{anthropic.ToolUnionParamOfTool(anthropic.ToolInputSchemaParam{Properties: decoded(t, q.Tool.Schema)["properties"]}, q.Tool.Name)}
+	}
+	if q.Schema != nil {
+		params.OutputConfig.Format.Schema = decoded(t, q.Schema)
 	}
 	if !q.Stream {
 		done, err := client.Messages.New(ctx, params)
@@ -62,7 +72,9 @@ func anthropicAnswer(m anthropic.Message) answer {
 	a := answer{Finish: string(m.StopReason), Input: m.Usage.InputTokens, Output: m.Usage.OutputTokens}
 	for _, block := range m.Content {
 		a.Text += block.Text
+		a.Reasoning += block.Thinking
 		if strings.HasSuffix(block.Type, "tool_use") {
+			a.Tools = append(a.Tools, block.Name)
 			a.Args += string(block.Input)
 		}
 	}

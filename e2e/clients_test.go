@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,6 +102,59 @@ var scenarios = []scenario{{
 	never:   []string{socialSecurity},
 }}
 
+// kinds are answers that are more than a text, and what must become of them.
+var kinds = []scenario{{
+	name:   "tools",
+	asks:   "What does the gauge at Foxton say?",
+	tool:   &gauge,
+	tools:  []string{"read_gauge"},
+	args:   `{"gauge":"Foxton","token":"[redacted:github-pat]"}`,
+	finish: map[string]string{"openai": "tool_calls", "responses": "completed", "anthropic": "tool_use"},
+	input:  21, output: 37,
+	policy:  &policy{Status: "redacted", Guard: "secrets", Rule: "github-pat"},
+	verdict: "redact",
+	never:   []string{githubToken[4:12], githubToken[32:]},
+}, {
+	name:   "parallel",
+	asks:   "Which is higher, Foxton or Caen Hill?",
+	tool:   &gauge,
+	tools:  []string{"read_gauge", "read_gauge"},
+	args:   `{"gauge":"Foxton"}{"gauge":"Caen Hill","token":"[redacted:github-pat]"}`,
+	finish: map[string]string{"openai": "tool_calls", "responses": "completed", "anthropic": "tool_use"},
+	input:  24, output: 52,
+	policy:  &policy{Status: "redacted", Guard: "secrets", Rule: "github-pat"},
+	verdict: "redact",
+	never:   []string{githubToken[4:12], githubToken[32:]},
+}, {
+	name:      "reasoning",
+	asks:      "How many gates has a lock?",
+	reasoning: "A lock has gates above and below. The token [redacted:github-pat] is not needed for that.",
+	text:      "A lock has two pairs of gates.",
+	finish:    map[string]string{"responses": "completed", "anthropic": "end_turn"}, // chat completions have none
+	deltas:    3,
+	input:     13, output: 61,
+	policy:  &policy{Status: "redacted", Guard: "secrets", Rule: "github-pat"},
+	verdict: "redact",
+	never:   []string{githubToken[4:12], githubToken[32:]},
+}, {
+	name:   "structured",
+	asks:   "Read the gauge at Foxton, in JSON.",
+	schema: json.RawMessage(`{"type":"object","title":"reading","properties":{"gauge":{"type":"string"},"metres":{"type":"number"},"token":{"type":"string"}},"required":["gauge","metres","token"],"additionalProperties":false}`),
+	text:   `{"gauge":"Foxton","metres":3,"token":"[redacted:github-pat]"}`,
+	finish: map[string]string{"openai": "stop", "responses": "completed", "anthropic": "end_turn"},
+	deltas: 3,
+	input:  33, output: 29,
+	policy:  &policy{Status: "redacted", Guard: "secrets", Rule: "github-pat"},
+	verdict: "redact",
+	never:   []string{githubToken[4:12], githubToken[32:]},
+}}
+
+// gauge is a tool of the caller's.
+var gauge = toolSpec{
+	Name:   "read_gauge",
+	Schema: json.RawMessage(`{"type":"object","properties":{"gauge":{"type":"string"},"token":{"type":"string"}},"required":["gauge","token"],"additionalProperties":false}`),
+}
+
 // What the cassettes have planted, out of the examples of the rules.
 const (
 	githubToken    = "gh" + "p_" + "Zk3vQ9xT2mB7nL5cR8wY1dF4hJ6pS0aG9uEt"
@@ -118,7 +173,13 @@ type scenario struct {
 	policy  *policy            // the member `stoplog`, without its run; nil for plain allow
 	verdict string             // the header of the unstreamed answer
 	final   bool               // the client is told not to ask again
-	never   []string           // what never reaches the client or a file
+
+	tool            *toolSpec // what the client offers the model
+	tools           []string  // what the model calls
+	args, reasoning string
+	schema          json.RawMessage
+
+	never []string // what never reaches the client or a file
 }
 
 // TestClients has each client ask for each scenario, streamed and not.
@@ -126,10 +187,13 @@ func TestClients(t *testing.T) {
 	g := serve(t, withCassettes(t, strict, "cassettes"))
 	settled := map[string]scenario{} // by run
 	for _, c := range clients {
-		for _, s := range scenarios {
+		for _, s := range slices.Concat(scenarios, kinds) {
+			if s.failure == nil && s.finish[c.format] == "" {
+				continue
+			}
 			for _, stream := range []bool{false, true} {
 				t.Run(strings.Join([]string{c.name, s.name, mode(stream)}, "/"), func(t *testing.T) {
-					a, seen := askThrough(t, g, c, s.asks, stream)
+					a, seen := askWith(t, g, c, question{Text: s.asks, Stream: stream, Tool: s.tool, Schema: s.schema})
 					s.checkAnswer(t, c, a, stream)
 					for _, e := range seen {
 						s.checkExchange(t, e, stream)
@@ -170,7 +234,7 @@ func mode(stream bool) string {
 // the whole one are measured by the same words, so they are equal.
 func (s scenario) checkAnswer(t *testing.T, c client, got answer, stream bool) {
 	t.Helper()
-	want := answer{Text: s.text, Finish: s.finish[c.format], Input: s.input, Output: s.output, Policy: s.policy}
+	want := answer{Text: s.text, Reasoning: s.reasoning, Tools: s.tools, Args: s.args, Finish: s.finish[c.format], Input: s.input, Output: s.output, Policy: s.policy}
 	if s.failure != nil {
 		f := s.failure[c.format]
 		want = answer{Error: &f}
@@ -224,7 +288,7 @@ func (s scenario) checkExchange(t *testing.T, e exchange, stream bool) {
 		t.Errorf("header Stoplog-Run: %q", run)
 	}
 	verdict := s.verdict
-	if stream && s.text != "" { // known when the answer began: the question's
+	if stream && (s.text != "" || s.tool != nil) { // known when the answer began: the question's
 		verdict = "allow"
 	}
 	if got := e.AnswerHeader.Get("Stoplog-Verdict"); got != verdict {
@@ -296,7 +360,7 @@ func checkRecords(t *testing.T, g *gateway, settled map[string]scenario) {
 		}
 		files[filepath.Base(name)] = string(text)
 	}
-	for _, s := range scenarios {
+	for _, s := range slices.Concat(scenarios, kinds) {
 		for _, never := range append(s.never, madeUpKey) {
 			for name, text := range files {
 				if strings.Contains(text, never) {

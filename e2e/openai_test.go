@@ -9,6 +9,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
+	"github.com/openai/openai-go/v3/shared"
 )
 
 // askOpenAI asks with openai-go.
@@ -16,10 +17,17 @@ func askOpenAI(t *testing.T, q question) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	client := openai.NewClient(option.WithBaseURL(q.Base), option.WithAPIKey(q.Key), option.WithMaxRetries(retries))
+	client := openai.NewClient(openAIOptions(q)...)
 	params := openai.ChatCompletionNewParams{
 		Model:    q.Model,
 		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(q.Text)},
+	}
+	if q.Tool != nil {
+		params.Tools = []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{Name: q.Tool.Name, Parameters: decoded(t, q.Tool.Schema)})}
+	}
+	if q.Schema != nil {
+		format := shared.ResponseFormatJSONSchemaParam{JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "answer", Schema: q.Schema, Strict: openai.Bool(true)}}
+		params.ResponseFormat = openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONSchema: &format}
 	}
 	if !q.Stream {
 		done, err := client.Chat.Completions.New(ctx, params)
@@ -70,10 +78,30 @@ func openAIAnswer(t *testing.T, c openai.ChatCompletion) answer {
 	for _, choice := range c.Choices {
 		a.Text, a.Finish = choice.Message.Content, choice.FinishReason
 		for _, call := range choice.Message.ToolCalls {
+			a.Tools = append(a.Tools, call.Function.Name)
 			a.Args += call.Function.Arguments
 		}
 	}
 	return a
+}
+
+// openAIOptions are those of a client of OpenAI's for one question.
+func openAIOptions(q question) []option.RequestOption {
+	opts := []option.RequestOption{option.WithBaseURL(q.Base), option.WithAPIKey(q.Key), option.WithMaxRetries(retries)}
+	for name, value := range q.Headers {
+		opts = append(opts, option.WithHeader(name, value))
+	}
+	return opts
+}
+
+// decoded is a JSON object as SDKs take a schema.
+func decoded(t *testing.T, object json.RawMessage) map[string]any {
+	t.Helper()
+	var o map[string]any
+	if err := json.Unmarshal(object, &o); err != nil {
+		t.Fatalf("%v in the schema %s", err, object)
+	}
+	return o
 }
 
 func openAIFailure(err error) *failure {

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
 )
 
@@ -14,8 +13,15 @@ func askResponses(t *testing.T, q question) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	client := openai.NewClient(option.WithBaseURL(q.Base), option.WithAPIKey(q.Key), option.WithMaxRetries(retries))
+	client := openai.NewClient(openAIOptions(q)...)
 	params := responses.ResponseNewParams{Model: q.Model, Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(q.Text)}}
+	if q.Tool != nil {
+		params.Tools = []responses.ToolUnionParam{responses.ToolParamOfFunction(q.Tool.Name, decoded(t, q.Tool.Schema), true)}
+	}
+	if q.Schema != nil {
+		format := responses.ResponseFormatTextJSONSchemaConfigParam{Name: "answer", Schema: decoded(t, q.Schema), Strict: openai.Bool(true)}
+		params.Text.Format = responses.ResponseFormatTextConfigUnionParam{OfJSONSchema: &format}
+	}
 	if !q.Stream {
 		done, err := client.Responses.New(ctx, params)
 		if err != nil {
@@ -64,7 +70,11 @@ func responsesAnswer(t *testing.T, r *responses.Response) answer {
 		a.Finish = reason
 	}
 	for _, item := range r.Output {
+		for _, part := range item.Summary {
+			a.Reasoning += part.Text
+		}
 		if item.Type == "function_call" {
+			a.Tools = append(a.Tools, item.Name)
 			a.Args += item.AsFunctionCall().Arguments
 		}
 	}
