@@ -140,6 +140,11 @@ func (e *Engine) Resume(ctx context.Context, ref journal.Ref) error {
 func (e *Engine) enter(ctx context.Context, ref journal.Ref, first *Resolving) (*tenure, error) {
 	var l journal.Lease
 	err := e.Store.Update(ctx, func(ctx context.Context, tx journal.Tx) (err error) {
+		// What waits is left waiting by an engine that ends: to be claimed and given
+		// up would show it as queued.
+		if e.ending() {
+			return errClosed
+		}
 		l, err = tx.Claim(ctx, ref, e.worker, e.Lease)
 		return err
 	})
@@ -147,6 +152,13 @@ func (e *Engine) enter(ctx context.Context, ref journal.Ref, first *Resolving) (
 		return nil, err
 	}
 	return e.adopt(l, first)
+}
+
+// ending reports whether the engine takes nothing on any more.
+func (e *Engine) ending() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closed
 }
 
 // Resolution is what a person says of a call in doubt.
