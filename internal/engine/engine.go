@@ -139,11 +139,19 @@ func (e *Engine) Resume(ctx context.Context, ref journal.Ref) error {
 // enter takes a run up with something to tell it first.
 func (e *Engine) enter(ctx context.Context, ref journal.Ref, first *Resolving) (*tenure, error) {
 	var l journal.Lease
+	var back journal.Change
 	err := e.Store.Update(ctx, func(ctx context.Context, tx journal.Tx) (err error) {
 		// What waits is left waiting by an engine that ends: to be claimed and given
 		// up would show it as queued.
 		if e.ending() {
 			return errClosed
+		}
+		row, err := tx.Run(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if back = (journal.Change{Status: row.Status, WakeAt: row.WakeAt}); row.Status == journal.Running {
+			back = journal.Change{Status: journal.Queued}
 		}
 		l, err = tx.Claim(ctx, ref, e.worker, e.Lease)
 		return err
@@ -151,7 +159,11 @@ func (e *Engine) enter(ctx context.Context, ref journal.Ref, first *Resolving) (
 	if err != nil {
 		return nil, err
 	}
-	return e.adopt(l, first)
+	t, err := e.adopt(l, first)
+	if errors.Is(err, errClosed) {
+		err = errors.Join(err, e.letGo(l, back)) // as it was
+	}
+	return t, err
 }
 
 // ending reports whether the engine takes nothing on any more.
@@ -241,7 +253,7 @@ func (e *Engine) adopt(l journal.Lease, first *Resolving) (*tenure, error) {
 	e.mu.Lock()
 	if e.closed {
 		e.mu.Unlock()
-		return nil, errors.Join(errClosed, e.giveUp(l, 0))
+		return nil, errClosed
 	}
 	if old := e.tenures[l.Ref]; old != nil {
 		old.lose() // its lease is an older one: this one's claim has ended it

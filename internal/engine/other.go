@@ -84,7 +84,9 @@ func (e *Engine) Begin(ctx context.Context, row journal.Run, first journal.Entry
 	if err != nil {
 		return row.Ref, fmt.Errorf("start a run: %w", err)
 	}
-	_, err = e.adopt(l, nil)
+	if _, err = e.adopt(l, nil); errors.Is(err, errClosed) {
+		err = errors.Join(err, e.giveUp(l, 0))
+	}
 	return row.Ref, err
 }
 

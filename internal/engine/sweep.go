@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/stoplog/stoplog/internal/approval"
@@ -68,7 +69,11 @@ func (e *Engine) tick() {
 		t.lose() // or it has ended meanwhile, and does not mind
 	}
 	for _, l := range due {
-		if _, err := e.adopt(l, nil); err != nil {
+		_, err := e.adopt(l, nil)
+		if errors.Is(err, errClosed) {
+			err = errors.Join(err, e.giveUp(l, 0))
+		}
+		if err != nil {
 			e.Log.Error("take up a run that is due", "run", l.Run, "err", err)
 		}
 	}
