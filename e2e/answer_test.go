@@ -18,6 +18,10 @@ type question struct {
 	Tool    *toolSpec         `json:"tool,omitempty"`    // what the model may call
 	Schema  json.RawMessage   `json:"schema,omitempty"`  // what the answer's text is to be, in JSON Schema
 	Headers map[string]string `json:"headers,omitempty"` // beside the client's own
+
+	// MaxTokens is the most of an answer, for Anthropic, where clients must say it.
+	// 0 is 1024.
+	MaxTokens int64 `json:"max_tokens,omitempty"`
 }
 
 // toolSpec is a tool of the caller's.

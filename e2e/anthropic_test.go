@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -22,7 +23,7 @@ func askAnthropic(t *testing.T, q question) answer {
 	client := anthropic.NewClient(opts...)
 	params := anthropic.MessageNewParams{
 		Model:     anthropic.Model(q.Model),
-		MaxTokens: 1024,
+		MaxTokens: cmp.Or(q.MaxTokens, 1024),
 		Messages:  []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(q.Text))},
 	}
 	if q.Tool != nil {

@@ -16,7 +16,7 @@ import (
 var checks atomic.Int64
 
 // fewest is how many there must be for the suite to mean anything.
-const fewest = 120
+const fewest = 311
 
 // fewestOfClaude is how many more there must be where claude was asked.
 const fewestOfClaude = 9

@@ -16,9 +16,9 @@ const asAnswer = (message) => {
   };
 };
 
-async function ask({ base, key, model, text, tool, schema, stream, retries, headers }, pieces) {
+async function ask({ base, key, model, text, tool, schema, stream, retries, headers, max_tokens = 1024 }, pieces) {
   const { messages } = new Anthropic({ baseURL: base, apiKey: key, maxRetries: retries, defaultHeaders: headers });
-  const params = { model, max_tokens: 1024, messages: [{ role: 'user', content: [{ type: 'text', text }] }] };
+  const params = { model, max_tokens, messages: [{ role: 'user', content: [{ type: 'text', text }] }] };
   if (tool) params.tools = [{ name: tool.name, input_schema: tool.schema }];
   if (schema) params.output_config = { format: { type: 'json_schema', schema } };
   if (!stream) return asAnswer(await messages.create(params));

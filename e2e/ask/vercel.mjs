@@ -27,6 +27,7 @@ const asking = (modelOf, finish = {}) =>
   async function ask(question, pieces) {
     const { text, tool, schema, stream, retries, headers } = question;
     const params = { model: modelOf(question), maxRetries: retries, headers, messages: [{ role: 'user', content: text }] };
+    if (question.sdk === 'vercel-anthropic') params.maxOutputTokens = question.max_tokens;
     if (tool) params.tools = { [tool.name]: asTool({ inputSchema: jsonSchema(tool.schema) }) };
     if (schema) params.output = Output.object({ schema: jsonSchema(schema) });
     if (!stream) {
