@@ -238,7 +238,9 @@ func (c *channel) close() {
 	}
 	c.closed = true
 	c.take(c.s.Close())
-	c.judge.outcome.wouldHold = max(c.judge.outcome.wouldHold, c.s.WouldHold())
+	if c.judge.side == guard.Response { // of a request what is clean is not judged each time
+		c.judge.outcome.wouldHold = max(c.judge.outcome.wouldHold, c.s.WouldHold())
+	}
 	c.judge.done(c.s)
 	c.s = nil
 	if c.ruled && c.stop == nil {
