@@ -17,6 +17,9 @@ import (
 )
 
 // literals is a guard of values, each called by its number.
+// literalCases is how many texts TestLiterals makes up.
+var literalCases = 800
+
 func literals(t testing.TB, opt match.LiteralOptions, values ...string) *match.Literals {
 	t.Helper()
 	opt.Name = "test"
@@ -108,8 +111,7 @@ func TestLiterals(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(2, 7))
 	found, overlaps, misses := 0, 0, 0
-	const cases = 800
-	for range cases {
+	for range literalCases {
 		text := encoded(rng)
 		want := occurs(text, forms)
 		settled := make([]int, len(text)+1)
@@ -148,8 +150,8 @@ func TestLiterals(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d texts have a value, %d some that overlap, %d none", found, cases, overlaps, misses)
-	if found < cases/2 || overlaps < cases/50 || misses < cases/50 {
+	t.Logf("%d of %d texts have a value, %d some that overlap, %d none", found, literalCases, overlaps, misses)
+	if found < literalCases/2 || overlaps < literalCases/50 || misses < literalCases/50 {
 		t.Error("too few of a kind to say anything")
 	}
 }

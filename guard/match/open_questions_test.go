@@ -17,6 +17,9 @@ import (
 
 // These are what the study that the engine stands on left untested.
 
+// loadText is how long the texts of TestCachesUnderLoad are, in bytes.
+var loadText = 1_500
+
 // TestCachesUnderLoad has streams on several goroutines build the automata of all
 // packs together, with room for them and with so little that they are forgotten all
 // the time, while others wait in forgotten states; each finds what it finds alone.
@@ -28,7 +31,7 @@ func TestCachesUnderLoad(t *testing.T) {
 	alone := packs(t)
 	for i := range texts {
 		rng := rand.New(rand.NewPCG(uint64(i), 77))
-		for len(texts[i]) < 1_500 {
+		for len(texts[i]) < loadText {
 			texts[i] += p.make(rng).text + "\n"
 		}
 		want[i] = all(t, alone, texts[i])
