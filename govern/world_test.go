@@ -80,6 +80,9 @@ func (r *records) settled() (out []govern.Settled) {
 
 func member(t testing.TB, v guard.Verdict) guard.Member {
 	t.Helper()
+	if m, ok := compiled.Load(v); ok {
+		return m.(guard.Member)
+	}
 	rs, err := rules.Select("secrets")
 	if err != nil {
 		t.Fatal(err)
@@ -88,8 +91,13 @@ func member(t testing.TB, v guard.Verdict) guard.Member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return guard.Member{Guard: g}
+	m := guard.Member{Guard: g}
+	compiled.Store(v, m)
+	return m
 }
+
+// compiled are the guards that tests have asked for, by their verdict.
+var compiled sync.Map
 
 // open makes a door whose guard judges requests and answers with one verdict.
 func open(t testing.TB, v guard.Verdict, up http.RoundTripper, record func(...govern.Record) error) *govern.Transport {

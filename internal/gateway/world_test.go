@@ -245,6 +245,10 @@ func base(protocol string) string {
 
 func guardOf(t testing.TB, v guard.Verdict, names ...string) guard.Member {
 	t.Helper()
+	key := fmt.Sprint(v, names)
+	if m, ok := compiled.Load(key); ok {
+		return m.(guard.Member)
+	}
 	rs, err := rules.Select(names...)
 	if err != nil {
 		t.Fatal(err)
@@ -253,8 +257,13 @@ func guardOf(t testing.TB, v guard.Verdict, names ...string) guard.Member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return guard.Member{Guard: g}
+	m := guard.Member{Guard: g}
+	compiled.Store(key, m)
+	return m
 }
+
+// compiled are the guards that tests have asked for, by verdict and names.
+var compiled sync.Map
 
 func path(surface string) string {
 	switch surface {

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stoplog/stoplog/guard"
@@ -28,9 +29,17 @@ func patterns(t testing.TB, v guard.Verdict, packs ...string) *guard.Chain {
 	return guard.NewChain(guard.Options{}, guard.Member{Guard: engine(t, "test", v, packs...)})
 }
 
+// engines are those that tests have asked for: compiling takes longer than most of
+// what they are tried on.
+var engines sync.Map
+
 // engine returns a guard of packs or rules with one verdict.
 func engine(t testing.TB, name string, v guard.Verdict, packs ...string) *match.Engine {
 	t.Helper()
+	key := fmt.Sprint(name, v, packs)
+	if e, ok := engines.Load(key); ok {
+		return e.(*match.Engine)
+	}
 	rs, err := rules.Select(packs...)
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +48,7 @@ func engine(t testing.TB, name string, v guard.Verdict, packs ...string) *match.
 	if err != nil {
 		t.Fatal(err)
 	}
+	engines.Store(key, e)
 	return e
 }
 
