@@ -15,9 +15,10 @@
 //
 // The module is one of its own, so that nobody who uses Stoplog gets a
 // provider's SDK, and it knows the product as its users do: a program, its
-// flags, its addresses and its files. It imports nothing of it, so that Go's
-// cache of test results cannot see it change: test with -count=1, as ../check
-// does.
+// flags, its addresses and its files. Its tests import nothing of it, so that
+// Go's cache of test results cannot see it change: test with -count=1, as ../check
+// does. The program in the folder library, the example of ../docs/library.md, uses
+// the product as a library, with no server.
 //
 // Cassettes were written for these tests. Recorded streams of real providers
 // are read from outside the project where they are at hand.

@@ -24,11 +24,12 @@ const fewestOfClaude = 9
 // claudeAsked says that the tests of claude were not skipped.
 var claudeAsked atomic.Bool
 
-// program is the path of the built stoplog, noNode why the JavaScript clients
+// program is the path of the built stoplog, libraryProgram that of the example of
+// docs/library.md, noNode why the JavaScript clients
 // can't be asked, if they can't.
 var (
-	program string
-	noNode  error
+	program, libraryProgram string
+	noNode                  error
 )
 
 func TestMain(m *testing.M) {
@@ -46,7 +47,11 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if program, err = build(dir); err != nil {
+	if program, err = build(dir, "stoplog", "..", "./cmd/stoplog"); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	if libraryProgram, err = build(dir, "library", ".", "./library"); err != nil {
 		fmt.Println(err)
 		return 1
 	}
@@ -80,17 +85,18 @@ func run(m *testing.M) int {
 	return code
 }
 
-// build builds the program, with the race detector if these tests have it.
-func build(dir string) (string, error) {
-	out := filepath.Join(dir, "stoplog")
+// build builds a program of the module in a folder, with the race detector if
+// these tests have it.
+func build(dir, name, module, pkg string) (string, error) {
+	out := filepath.Join(dir, name)
 	args := []string{"build", "-o", out}
 	if raceDetector {
 		args = append(args, "-race")
 	}
-	cmd := exec.Command("go", append(args, "./cmd/stoplog")...)
-	cmd.Dir = ".."
+	cmd := exec.Command("go", append(args, pkg)...)
+	cmd.Dir = module
 	if said, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build stoplog: %w\n%s", err, said)
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, said)
 	}
 	return out, nil
 }
