@@ -17,15 +17,17 @@ import (
 
 // These are what the study that the engine stands on left untested.
 
-// loadText is how long the texts of TestCachesUnderLoad are, in bytes.
-var loadText = 1_500
+// loadText is how long the texts of TestCachesUnderLoad are, in bytes, and
+// loadWaiting how many streams of each are open at once.
+var loadText, loadWaiting = 1_500, 6
 
 // TestCachesUnderLoad has streams on several goroutines build the automata of all
 // packs together, with room for them and with so little that they are forgotten all
 // the time, while others wait in forgotten states; each finds what it finds alone.
 func TestCachesUnderLoad(t *testing.T) {
 	p := newProof(t)
-	const streams, waiting = 5, 6
+	const streams = 5
+	waiting := loadWaiting
 	texts := make([]string, streams)
 	want := make([][]guard.Finding, streams)
 	alone := packs(t)

@@ -7,6 +7,7 @@ package match_test
 // (TestCachesUnderLoad, TestManyLiterals) is tried as it is.
 func init() {
 	large /= 16
-	evasionCases, literalCases, loadText = 400, 150, 300
+	evasionCases, literalCases = 400, 150
+	loadText, loadWaiting = 150, 2
 	*cases, *least = 600, 512
 }
