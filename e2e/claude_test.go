@@ -151,6 +151,12 @@ func claudePath(t *testing.T) string {
 		}
 		t.Skipf("there is no sandbox: %s", out)
 	}
+	return claudeFolder(t) + string(os.PathListSeparator) + os.Getenv("PATH")
+}
+
+// claudeFolder is where npm has put the claude of this machine.
+func claudeFolder(t *testing.T) string {
+	t.Helper()
 	found, err := filepath.Glob("node_modules/@anthropic-ai/claude-code-linux-*/claude")
 	if err != nil || len(found) == 0 {
 		t.Fatalf("npm has no claude for this machine: %v", err)
@@ -159,7 +165,7 @@ func claudePath(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dir + string(os.PathListSeparator) + os.Getenv("PATH")
+	return dir
 }
 
 // try runs the playbook in a folder of its own.

@@ -11,10 +11,11 @@ import (
 	"testing"
 )
 
-// said is what a model says to one question: a call of a tool, or a text that does
-// not end.
+// said is what a model says to one question: a call of a tool, a text in pieces,
+// or a text that does not end.
 type said struct {
 	tool, args string
+	pieces     []string
 	endless    bool
 }
 
@@ -63,6 +64,16 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for event("content_block_delta", `"index":0,"delta":{"type":"text_delta","text":"and so on and on and on "}`) == nil {
 			http.NewResponseController(w).Flush()
 		}
+		return
+	}
+	if len(turn.pieces) > 0 {
+		event("content_block_start", `"index":0,"content_block":{"type":"text","text":""}`)
+		for _, piece := range turn.pieces {
+			event("content_block_delta", `"index":0,"delta":{"type":"text_delta","text":%q}`, piece)
+		}
+		event("content_block_stop", `"index":0`)
+		event("message_delta", `"delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":10}`)
+		io.WriteString(w, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n")
 		return
 	}
 	args, err := json.Marshal(turn.args)
