@@ -1,6 +1,7 @@
 package govern
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -92,7 +93,7 @@ func (t *Transport) openPurse(cfg Config) error {
 func (c *call) claim() budget.Claim {
 	scopes := []budget.Scope{{Kind: budget.Profile, Name: c.profile.Name}}
 	if who := c.caller(); who != nil {
-		for _, s := range []budget.Scope{{Kind: budget.Key, Name: who.Key}, {Kind: "team", Name: who.Team}, {Kind: "app", Name: who.App}, {Kind: "user", Name: who.User}} {
+		for _, s := range []budget.Scope{{Kind: budget.Key, Name: cmp.Or(who.Name, who.Key)}, {Kind: "team", Name: who.Team}, {Kind: "app", Name: who.App}, {Kind: "user", Name: who.User}} {
 			if s.Name != "" {
 				scopes = append(scopes, s)
 			}

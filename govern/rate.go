@@ -1,6 +1,7 @@
 package govern
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -48,7 +49,7 @@ type Rate struct {
 // labels.
 func (t *Transport) rated(who *Caller) []budget.Rated {
 	all := []budget.Rated{{Name: "key " + who.Key, Rate: budget.PerMinute{Requests: who.RequestsPerMinute, Tokens: who.TokensPerMinute}}}
-	for _, label := range [][2]string{{"key", who.Key}, {"team", who.Team}, {"app", who.App}, {"user", who.User}} {
+	for _, label := range [][2]string{{"key", cmp.Or(who.Name, who.Key)}, {"team", who.Team}, {"app", who.App}, {"user", who.User}} {
 		if label[1] == "" {
 			continue
 		}
