@@ -96,7 +96,18 @@ func misused(err error) error {
 	help := "stoplog --help"
 	var parse *kong.ParseError
 	if errors.As(err, &parse) && parse.Context.Selected() != nil {
-		help = "stoplog " + parse.Context.Selected().Name + " --help"
+		help = commandPath(parse.Context.Selected()) + " --help"
 	}
 	return failf(exitUsage, "%w", err).hint("see `%s`", help)
+}
+
+// commandPath is a command as it is typed, without its arguments and flags.
+func commandPath(n *kong.Node) string {
+	if n.Parent == nil {
+		return n.Name
+	}
+	if n.Type != kong.CommandNode {
+		return commandPath(n.Parent)
+	}
+	return commandPath(n.Parent) + " " + n.Name
 }
