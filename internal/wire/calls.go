@@ -23,9 +23,10 @@ const (
 	RuleTools   = "tools"
 )
 
-// ruled reports whether a tool rule may stop a call.
+// ruled reports whether a tool rule may stop a call. One whose name has not come
+// yet may be of any tool.
 func (j *judgement) ruled(tool string) bool {
-	return j.side == guard.Response && j.calls != nil && j.calls.MayStop(tool)
+	return j.side == guard.Response && j.calls != nil && (tool == "" || j.calls.MayStop(tool))
 }
 
 // leavesWhole reports whether a text leaves complete or not at all: a tool call

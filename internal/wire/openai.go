@@ -49,8 +49,22 @@ type openaiChoice struct {
 }
 
 type openaiCall struct {
-	id      string
-	channel *channel
+	id, tool string
+	channel  *channel
+}
+
+// named takes the name of the tool that a chunk gives a call. Clients put names
+// together as they do texts, and nobody would have judged the whole of one: a name
+// comes in one piece, and before its call has ended.
+func (c *openaiCall) named(tool string) error {
+	if tool == "" || tool == c.tool {
+		return nil
+	}
+	if c.tool != "" || c.channel.closed {
+		return &errRefused{what: "the answer changed the name of a tool call that it had begun"}
+	}
+	c.tool, c.channel.info.Tool = tool, tool
+	return nil
 }
 
 func (d *openaiStream) complete() bool { return d.done }

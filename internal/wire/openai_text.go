@@ -118,10 +118,13 @@ func (d *openaiStream) call(s *Stream, c *openaiChoice, l *lane, doc []byte, lea
 		if c.called == maxSeen {
 			return nil, piece{}, &errRefused{what: "the answer has too many tool calls"}
 		}
-		call = &openaiCall{id: a.id, channel: s.channel(c.callName(a.index, call != nil), guard.ToolArgs, "assistant", a.tool)}
+		call = &openaiCall{id: a.id, tool: a.tool, channel: s.channel(c.callName(a.index, call != nil), guard.ToolArgs, "assistant", a.tool)}
 		c.calls[a.index] = call
 		c.called++
 		s.begin(l, call.channel)
+	}
+	if err := call.named(a.tool); err != nil {
+		return nil, piece{}, err
 	}
 	p := piece{elem: a.elem, list: a.list, at: a.elem.from, end: a.elem.from}
 	switch {

@@ -99,7 +99,9 @@ func (d *responsesStream) allTexts(s *Stream, l *lane, f *frame, leaves []leaf) 
 			}
 		}
 		it := d.items[n]
-		d.describe(s, f, it, within)
+		if err := d.describe(s, f, it, within); err != nil {
+			return err
+		}
 		d.gated(f, it)
 		if err := d.itemTexts(s, l, f, it, within, [3]int32{}, 0, 1); err != nil {
 			return err
@@ -129,8 +131,7 @@ func (d *responsesStream) item(s *Stream, f *frame, leaves []leaf) (*responsesIt
 	if it.kind == "" && strings.HasPrefix(d.kind, "response.reasoning") {
 		it.kind = "reasoning"
 	}
-	d.describe(s, f, it, leaves)
-	return it, nil
+	return it, d.describe(s, f, it, leaves)
 }
 
 // isText reports whether a leaf is text of an item.
@@ -168,7 +169,7 @@ func (d *responsesStream) other(kind string) (*responsesItem, error) {
 }
 
 // describe notes what leaves say about an item.
-func (d *responsesStream) describe(s *Stream, f *frame, it *responsesItem, leaves []leaf) {
+func (d *responsesStream) describe(s *Stream, f *frame, it *responsesItem, leaves []leaf) error {
 	for i := range leaves {
 		lf := &leaves[i]
 		if lf.node == nil || lf.token != '"' {
@@ -176,16 +177,25 @@ func (d *responsesStream) describe(s *Stream, f *frame, it *responsesItem, leave
 		}
 		switch lf.node.channel {
 		case "item-type":
-			it.kind = string(s.content(f.payload, lf))
+			kind := string(s.content(f.payload, lf))
+			if it.kind != "" && it.kind != kind {
+				return &errRefused{what: "the answer changed the type of an item that it had begun"}
+			}
+			it.kind = kind
 		case "item-id":
 			it.id = append(it.id[:0], f.payload[lf.from:lf.to]...)
 		case "call-name":
-			it.tool = string(s.content(f.payload, lf))
+			tool := string(s.content(f.payload, lf))
+			if it.tool != "" && it.tool != tool {
+				return &errRefused{what: "the answer changed the name of a tool call that it had begun"}
+			}
+			it.tool = tool
 		}
 	}
 	if it.gate == nil && isCall(it.kind) && (s.holdsCalls() || s.ruled(cmp.Or(it.tool, it.kind))) {
 		it.gate = &channel{whole: true, gate: true}
 	}
+	return nil
 }
 
 // gated holds a frame back with the call that it is about.
