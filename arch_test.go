@@ -102,7 +102,7 @@ var rooms = map[string]room{
 		},
 	},
 
-	"internal/llm": {rooms: []string{"govern", "internal/sse"}},
+	"internal/llm": {rooms: []string{"govern", "internal/dial", "internal/sse"}},
 
 	"internal/judge": {rooms: []string{"govern", "guard", "internal/llm"}},
 

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -143,7 +142,7 @@ func (c *call) ask(u *Upstream) (*http.Response, error) {
 		}
 		wait := backoff(attempt)
 		if err == nil {
-			if said, ok := retryAfter(resp.Header); ok {
+			if said := dial.RetryAfter(resp.Header); said > 0 {
 				wait = said
 			}
 			if wait > longestWait {
@@ -187,18 +186,6 @@ const (
 func backoff(attempt int) time.Duration {
 	wait := min(firstWait<<attempt, mostWait)
 	return wait - rand.N(wait/4)
-}
-
-// retryAfter is how long an upstream asks to be left alone.
-func retryAfter(h http.Header) (time.Duration, bool) {
-	if ms, err := strconv.ParseUint(h.Get("Retry-After-Ms"), 10, 31); err == nil {
-		return time.Duration(ms) * time.Millisecond, true
-	}
-	if s, err := strconv.ParseUint(h.Get("Retry-After"), 10, 31); err == nil {
-		return time.Duration(s) * time.Second, true
-	}
-	at, err := http.ParseTime(h.Get("Retry-After"))
-	return max(0, time.Until(at)), err == nil
 }
 
 // outgoing is the request that an upstream is sent.

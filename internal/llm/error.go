@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/stoplog/stoplog/govern"
+	"github.com/stoplog/stoplog/internal/dial"
 )
 
 // Error says that there is no answer, or that it broke off.
@@ -120,37 +120,9 @@ func (a *asking) refused(resp *http.Response) {
 		return
 	}
 	e := body.Error.in(resp.StatusCode)
-	e.RetryAfter = retryAfter(resp.Header)
+	e.RetryAfter = dial.RetryAfter(resp.Header)
 	if resp.Header.Get("X-Should-Retry") == "false" {
 		e.Retryable = false
 	}
 	a.fail(e)
-}
-
-// retryAfter is how long to leave the provider alone: Retry-After-Ms, or
-// Retry-After in seconds or as a date.
-func retryAfter(h http.Header) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
-		return within(ms, time.Millisecond)
-	}
-	v := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		return within(s, time.Second)
-	}
-	if at, err := http.ParseTime(v); err == nil {
-		return max(0, time.Until(at))
-	}
-	return 0
-}
-
-// within is a number of units, if it is one that a day has.
-func within(n float64, unit time.Duration) time.Duration {
-	const day = 24 * time.Hour
-	if !(n > 0) {
-		return 0
-	}
-	if n > float64(day/unit) {
-		return day
-	}
-	return time.Duration(n * float64(unit))
 }
